@@ -1,0 +1,1 @@
+"""The training loss (section 5.4)."""

@@ -1,0 +1,12 @@
+"""One error type for everything a user can put right."""
+
+
+class UsageError(SystemExit, ValueError):
+    """A wrong call, file or setting, told in one line: what, where, and what to do.
+
+    It is both a ``SystemExit`` and a ``ValueError``. Left alone, it ends any command (``fairseq-train`` too) with
+    its one line on stderr and exit status 1, without a traceback; a caller in Python can catch it as a ``ValueError``.
+    """
+
+    def __str__(self) -> str:
+        return str(self.code)

@@ -1,0 +1,50 @@
+"""Named architectures: the rows of Table 3 that stand on their own, and a small model for CPUs.
+
+A setting given on the command line wins over the architecture's, and what an architecture does not name is the paper's
+base model (the defaults of ``T2017TransformerConfig``).
+"""
+
+import importlib.util
+from collections.abc import Mapping
+from typing import Any
+
+from fairseq.models import register_model_architecture
+
+from t2017_plugin.models.config import T2017TransformerConfig
+from t2017_plugin.models.transformer_2017 import MODEL_NAME
+
+BIG = {"d_model": 1024, "d_ff": 4096, "heads": 16}
+
+# Only what differs from base. Table 3; dropout of big for English-French from section 6.1.
+ARCHITECTURES: dict[str, dict[str, Any]] = {
+    "t2017_base": {},
+    "t2017_big": {**BIG, "dropout": 0.3},
+    "t2017_big_enfr": {**BIG, "dropout": 0.1},
+    # Not in the paper: trains in minutes on two CPU cores.
+    "t2017_tiny": {"layers": 2, "d_model": 128, "d_ff": 512, "heads": 4, "d_k": 32, "d_v": 32},
+}
+
+
+def settings(architecture: str) -> dict[str, Any]:
+    """All settings of a named architecture, the paper's defaults filled in."""
+    config = T2017TransformerConfig()
+    names = [name for name in config._get_all_attributes() if name != "_name"]
+    return {**{name: getattr(config, name) for name in names}, **ARCHITECTURES[architecture]}
+
+
+def apply(settings_of_architecture: Mapping[str, Any], args: Any) -> None:
+    """Fills the settings the command line left open."""
+    for name, value in settings_of_architecture.items():
+        if getattr(args, name, None) is None:
+            setattr(args, name, value)
+    # fairseq turns its TPU mode on with --bf16, which a CPU or GPU must not get.
+    if getattr(args, "bf16", False) and getattr(args, "tpu", False) and not importlib.util.find_spec("torch_xla"):
+        args.tpu = False
+
+
+def _register(name: str) -> None:
+    register_model_architecture(MODEL_NAME, name)(lambda args: apply(settings(name), args))
+
+
+for _name in ARCHITECTURES:
+    _register(_name)

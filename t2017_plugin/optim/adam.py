@@ -1,0 +1,98 @@
+"""Adam (section 5.3; Kingma and Ba 2015, algorithm 1) with beta_1 = 0.9, beta_2 = 0.98, epsilon = 1e-9.
+
+    m_hat = m / (1 - beta_1^n),  v_hat = v / (1 - beta_2^n)
+    paper    w -= lr * m_hat / (sqrt(v_hat) + epsilon)
+    t2t      w -= lr * sqrt(1 - beta_2^n) / (1 - beta_1^n) * m / (sqrt(v) + epsilon)
+
+The second form, epsilon before the bias correction, is what TensorFlow and fairseq's own Adam compute. It is the first
+one with epsilon / sqrt(1 - beta_2^n) in place of epsilon, which is how it is computed here.
+"""
+
+import ast
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, List  # noqa: UP035
+
+import torch
+from fairseq.dataclass import ChoiceEnum, FairseqDataclass
+from fairseq.optim import FairseqOptimizer, register_optimizer
+from omegaconf import II
+
+from t2017_plugin.distributed import refuse_unjoined_processes
+from t2017_plugin.errors import UsageError
+
+
+@dataclass
+class T2017AdamConfig(FairseqDataclass):
+    """Settings of the optimiser; the paper's are the defaults."""
+
+    adam_betas: Any = field(default=(0.9, 0.98), metadata={"help": "beta_1 and beta_2 (section 5.3)"})
+    adam_eps: float = field(default=1e-9, metadata={"help": "epsilon (section 5.3)"})
+    adam_epsilon_form: ChoiceEnum(["paper", "t2t"]) = field(  # type: ignore[valid-type]
+        default="paper",
+        metadata={"help": "paper: epsilon after the bias correction; t2t: before it, as TensorFlow and stock fairseq"},
+    )
+    weight_decay: float = field(default=0.0, metadata={"help": "weight decay; the paper has none"})
+    lr: List[float] = II("optimization.lr")  # noqa: UP006  (fairseq reads no newer form)
+
+
+def read_betas(value: Any) -> tuple[float, float]:
+    """beta_1 and beta_2 from a pair or from text such as '(0.9, 0.98)'.
+
+    Raises:
+        UsageError: it is not two numbers in [0, 1).
+    """
+    try:
+        first, second = (float(beta) for beta in (ast.literal_eval(value) if isinstance(value, str) else value))
+    except (ValueError, SyntaxError, TypeError):
+        first = second = math.nan
+    if not (0.0 <= first < 1.0 and 0.0 <= second < 1.0):
+        raise UsageError(f"--adam-betas is {value!r}: give two numbers in [0, 1), as in '(0.9, 0.98)'")
+    return first, second
+
+
+class Adam(torch.optim.Adam):
+    """torch's fused Adam with both places for epsilon."""
+
+    supports_flat_params = True
+
+    def __init__(self, params: Iterable[Any], epsilon: float, epsilon_form: str, **settings: Any) -> None:
+        super().__init__(params, eps=epsilon, fused=True, **settings)
+        self.epsilon = epsilon
+        self.epsilon_form = epsilon_form
+
+    @torch.no_grad()
+    def step(self, closure: Any = None) -> Any:
+        """One update."""
+        if self.epsilon_form == "t2t":
+            for group in self.param_groups:
+                group["eps"] = self.epsilon / math.sqrt(1.0 - group["betas"][1] ** (self._updates_done(group) + 1))
+        return super().step(closure)
+
+    def _updates_done(self, group: dict[str, Any]) -> int:
+        for parameter in group["params"]:
+            if parameter in self.state:
+                return int(self.state[parameter]["step"])
+        return 0
+
+
+@register_optimizer("t2017_adam", dataclass=T2017AdamConfig)
+class T2017Adam(FairseqOptimizer):
+    """The paper's optimiser for fairseq; its state is saved and resumed with the checkpoint."""
+
+    def __init__(self, cfg: Any, params: Iterable[Any]) -> None:
+        super().__init__(cfg)
+        refuse_unjoined_processes()
+        settings = {key: value for key, value in self.optimizer_config.items() if key != "eps"}
+        self._optimizer = Adam(params, cfg.adam_eps, str(cfg.adam_epsilon_form), **settings)
+
+    @property
+    def optimizer_config(self) -> dict[str, Any]:
+        """What a resumed run takes from its command line instead of the checkpoint."""
+        return {
+            "lr": float(self.cfg.lr[0] if isinstance(self.cfg.lr, Iterable) else self.cfg.lr),
+            "betas": read_betas(self.cfg.adam_betas),
+            "eps": self.cfg.adam_eps,
+            "weight_decay": self.cfg.weight_decay,
+        }

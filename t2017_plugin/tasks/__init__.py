@@ -1,0 +1,1 @@
+"""Tasks: what the data is and how it is searched."""

@@ -1,0 +1,95 @@
+"""``t2017_translation``: fairseq's translation task with the paper's search and every sentence kept (section 6.1)."""
+
+import copy
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from typing import Any
+
+from fairseq.dataclass import ChoiceEnum
+from fairseq.logging import metrics
+from fairseq.tasks import register_task
+from fairseq.tasks.translation import TranslationConfig, TranslationTask
+from omegaconf import OmegaConf, open_dict
+
+from t2017_plugin.decoding.generator import PaperGenerator
+from t2017_plugin.distributed import refuse_unjoined_processes
+from t2017_plugin.models.hub import PAPER_GENERATION
+
+
+# fairseq drops pairs, the longest test sentences among them, when a last batch is not a multiple of its default 8.
+KEEP_EVERY_SENTENCE = {"required_batch_size_multiple": 1}
+ANY_LENGTH = 1_000_000
+
+
+@dataclass
+class T2017TranslationConfig(TranslationConfig):
+    """fairseq's settings of the task, and the search's."""
+
+    search: ChoiceEnum(["paper", "stock"]) = field(  # type: ignore[valid-type]
+        default="paper", metadata={"help": "beam search as the authors ran it, or fairseq's own with all its rules"}
+    )
+    length_penalty_form: ChoiceEnum(["gnmt", "power"]) = field(  # type: ignore[valid-type]
+        default="gnmt", metadata={"help": "gnmt: ((5 + length) / 6)^alpha, the paper's; power: length^alpha, stock's"}
+    )
+    extra_length: int = field(
+        default=50,
+        metadata={"help": "generated tokens with EOS <= source tokens with EOS + this, for each sentence by itself"},
+    )
+    left_pad_source: bool = field(default=False, metadata={"help": "pad the source on the left"})
+    max_source_positions: int = field(default=ANY_LENGTH, metadata={"help": "max number of tokens in the source"})
+    max_target_positions: int = field(default=ANY_LENGTH, metadata={"help": "max number of tokens in the target"})
+
+
+@register_task("t2017_translation", dataclass=T2017TranslationConfig)
+class T2017TranslationTask(TranslationTask):
+    """Translation with beam 4 and alpha 0.6 by default; flags given on the command line win."""
+
+    searches_as_the_paper = True
+
+    @classmethod
+    def add_args(cls, parser: Any) -> None:
+        """Adds the task's flags and puts the paper's values in place of fairseq's defaults."""
+        super().add_args(parser)
+        parser.set_defaults(**PAPER_GENERATION, **KEEP_EVERY_SENTENCE)
+
+    def build_model(self, cfg: Any, from_checkpoint: bool = False) -> Any:
+        """Builds the model; a training process that a launcher started but fairseq did not join is refused."""
+        if not from_checkpoint:
+            refuse_unjoined_processes()
+        return super().build_model(cfg, from_checkpoint)
+
+    def build_generator(
+        self,
+        models: Any,
+        args: Any,
+        seq_gen_cls: Any = None,
+        extra_gen_cls_kwargs: dict[str, Any] | None = None,
+        prefix_allowed_tokens_fn: Any = None,
+    ) -> Any:
+        """The paper's search, or fairseq's with ``--search stock``.
+
+        Raises:
+            UsageError: a setting asks for what the paper's search does not do.
+        """
+        if str(self.cfg.search) == "stock" or getattr(args, "score_reference", False):
+            return super().build_generator(
+                models, stock_settings(args), seq_gen_cls, extra_gen_cls_kwargs, prefix_allowed_tokens_fn
+            )
+        return PaperGenerator(
+            models, self.target_dictionary, args, self.cfg.extra_length, str(self.cfg.length_penalty_form)
+        )
+
+    def optimizer_step(self, optimizer: Any, model: Any, update_num: int) -> None:
+        """One update; logs the rate it used, since fairseq's own ``lr`` is that of the next one."""
+        metrics.log_scalar("lr_used", optimizer.get_lr(), weight=0, priority=310)
+        super().optimizer_step(optimizer, model, update_num)
+
+
+def stock_settings(args: Any) -> Any:
+    """The same settings with fairseq's own minimum length where none was given."""
+    if getattr(args, "min_len", 1) >= 0:
+        return args
+    settings = copy.copy(args)
+    with open_dict(settings) if OmegaConf.is_config(settings) else nullcontext():
+        settings.min_len = 1
+    return settings

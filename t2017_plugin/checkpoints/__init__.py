@@ -1,0 +1,1 @@
+"""Reading, checking and averaging of fairseq checkpoints; weights-only loading is never turned off."""

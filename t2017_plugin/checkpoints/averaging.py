@@ -1,0 +1,120 @@
+"""The average of several checkpoints of one run (section 6.1: the last 5 for base, the last 20 for big).
+
+    mean[w] = (w_1 + ... + w_n) / n   for every parameter w
+
+One file is open at a time: in memory are at most the sums (two models' worth in float64) and the model that is
+being added. The optimiser's state, twice the size of the model, is neither read nor written.
+"""
+
+from __future__ import annotations
+
+import copy
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from t2017_plugin.checkpoints.loading import load_checkpoint, num_updates, settings
+from t2017_plugin.checkpoints.running_mean import RunningMean
+from t2017_plugin.checkpoints.selection import refuse_duplicates
+from t2017_plugin.errors import UsageError
+from t2017_plugin.files import whole_or_nothing
+
+# Settings that change what the weights mean though not always their shapes; dropout, seeds and paths may differ
+# within a run.
+ARCHITECTURE_SETTING = re.compile(
+    r"_name|arch|share_.*|d_model|d_ff|d_k|d_v|positions|sinusoid|embeddings|attention_bias|decoder_start|layer_norm_eps"
+    r"|target_space_embedding|layernorm_embedding"
+    r"|.*(layers|heads|embed_dim|normalize_before|learned_pos|activation_fn|cutoff|scale_embedding|positional_embeddings)"
+)
+OPTIMISER_STATES = ("last_optimizer_state", "optimizer")
+MODEL_COPIES = ("ema", "ema_fp32_params")
+RECORD = "t2017_average"
+
+
+@dataclass(frozen=True)
+class AverageReport:
+    """What went into an average: the files in the order they were added, each with its number of updates."""
+
+    files: list[Path]
+    updates: list[int]
+
+
+def average_checkpoints(paths: Sequence[str | os.PathLike[str]], output: str | os.PathLike[str]) -> AverageReport:
+    """Write the mean of checkpoints as a checkpoint that fairseq-generate loads.
+
+    Settings, counters and integer buffers are those of the checkpoint with the most updates;
+    ``extra_state["t2017_average"]`` records the files and their updates. float16 and bfloat16 weights come out as
+    float32.
+
+    Raises:
+        UsageError: a file is missing, cut off, named twice or of another model, or ``output`` is one of the files.
+            No output is left behind then, and a file already at ``output`` stays.
+    """
+    files = [Path(path) for path in paths]
+    if not files:
+        raise UsageError("no checkpoint to average")
+    refuse_duplicates(files)
+    if any(Path(output).exists() and os.path.samefile(output, path) for path in files):
+        raise UsageError(f"{output} is one of the checkpoints to average; choose another output")
+    with whole_or_nothing(output) as temporary:
+        state, report = _average(files)
+        try:
+            torch.save(state, temporary)
+        except RuntimeError as error:  # how torch tells a full disk
+            raise UsageError(f"{output} could not be written: {error}") from error
+    return report
+
+
+def _average(files: list[Path]) -> tuple[dict[str, Any], AverageReport]:
+    mean = RunningMean()
+    newest: dict[str, Any] = {}
+    architecture: dict[str, Any] = {}
+    updates: list[int] = []
+    known: dict[tuple[int, bytes], Path] = {}
+    for path in files:
+        state = load_checkpoint(path)
+        architecture = architecture or _architecture(state)
+        _refuse_other_architecture(architecture, _architecture(state), files[0], path)
+        updates.append(num_updates(state))
+        is_newest = updates[-1] == max(updates)
+        digest = mean.add(state["model"], str(path), keep_buffers=is_newest)
+        first = known.setdefault((updates[-1], digest), path)
+        if first is not path:
+            raise UsageError(
+                f"{path} holds the same weights as {first} (update {updates[-1]}); name each checkpoint once"
+            )
+        if is_newest:
+            newest = _without_large_parts(state)
+        del state
+    newest["model"] = mean.mean()
+    newest["extra_state"][RECORD] = {"files": [path.name for path in files], "num_updates": updates}
+    return newest, AverageReport(files, updates)
+
+
+def _architecture(state: dict[str, Any]) -> dict[str, Any]:
+    stored = settings(state, "model")
+    return {key: value for key, value in stored.items() if ARCHITECTURE_SETTING.fullmatch(key)}
+
+
+def _refuse_other_architecture(first: dict[str, Any], other: dict[str, Any], first_path: Path, path: Path) -> None:
+    for key in sorted(first.keys() | other.keys()):
+        if first.get(key) != other.get(key):
+            values = f"{key} is {first.get(key)} in {first_path} and {other.get(key)} in {path}"
+            raise UsageError(f"{values}: they are not checkpoints of one model")
+
+
+def _without_large_parts(state: dict[str, Any]) -> dict[str, Any]:
+    """All but model and optimiser, copied, so that the file behind the tensors can be let go."""
+    rest = {key: None if key in OPTIMISER_STATES else value for key, value in state.items() if key != "model"}
+    extra = rest.get("extra_state") or {}
+    rest["extra_state"] = {key: value for key, value in extra.items() if key not in MODEL_COPIES}
+    history = rest.get("optimizer_history") or []
+    rest["optimizer_history"] = [
+        {key: value for key, value in entry.items() if key != "optimizer"} for entry in history
+    ]
+    return copy.deepcopy(rest)

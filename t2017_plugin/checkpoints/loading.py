@@ -1,0 +1,94 @@
+"""Loading of any fairseq checkpoint with weights-only loading on, and one clear line when a file cannot be used."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import pickle
+import re
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from t2017_plugin.checkpoints.safe_globals import allow_safe_globals
+from t2017_plugin.errors import UsageError
+
+ZIP_MAGIC = b"PK\x03\x04"
+NAMED_GLOBAL = re.compile(r"(?:GLOBAL |unrecognized function |<class ')([\w.]+)")
+
+
+def load_checkpoint(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Load a fairseq checkpoint for the CPU.
+
+    Tensors of the newer file format are mapped and read when they are touched. Tensors that were one when the file
+    was written (tied weights on a CPU) are one again.
+
+    Raises:
+        UsageError: there is no such file, it is cut off, it is no checkpoint, it holds no model, or it holds a type
+            that weights-only loading does not know; each names the file.
+    """
+    allow_safe_globals()
+    path = Path(path)
+    mapped = _starts_as_archive(path)
+    try:
+        state = torch.load(path, map_location="cpu", weights_only=True, mmap=mapped)
+    except pickle.UnpicklingError as error:
+        raise UsageError(_refused_global(path, str(error))) from error
+    except (RuntimeError, EOFError, ValueError, KeyError, IndexError, zipfile.BadZipFile) as error:
+        raise UsageError(_not_whole(path)) from error
+    if not isinstance(state, dict) or not isinstance(state.get("model"), Mapping):
+        raise UsageError(f"{path} holds no 'model' entry, so it is not a checkpoint of fairseq-train; name one that is")
+    return state
+
+
+def _starts_as_archive(path: Path) -> bool:
+    """Whether a file has the zip format of torch >= 1.6, the only one that can be mapped."""
+    if path.is_dir():
+        raise UsageError(f"{path} is a folder; name a checkpoint file in it")
+    try:
+        with open(path, "rb") as file:
+            return file.read(len(ZIP_MAGIC)) == ZIP_MAGIC
+    except FileNotFoundError as error:
+        raise UsageError(f"{path}: no such checkpoint file") from error
+
+
+def _not_whole(path: Path) -> str:
+    size = path.stat().st_size
+    return (
+        f"{path} cannot be read as a checkpoint ({size:,} bytes): it was cut off while it was written or copied, "
+        "or it is another kind of file; copy it again or leave it out"
+    )
+
+
+def _refused_global(path: Path, message: str) -> str:
+    """One line for what the weights-only loader refused, which is also how a text file fails."""
+    named = NAMED_GLOBAL.search(message)
+    if named is None:
+        return _not_whole(path)
+    if "is blocked" in message:
+        return f"{path} holds {named.group(1)}, which can run programs; do not load it"
+    return (
+        f"{path} holds an object of {named.group(1)}, which weights-only loading does not allow; "
+        "if you trust the file and that type, register it with torch.serialization.add_safe_globals in your user-dir"
+    )
+
+
+def num_updates(state: Mapping[str, Any]) -> int:
+    """The number of updates after which a checkpoint was written; 0 when the file does not say."""
+    history = state.get("optimizer_history") or [{}]
+    return int(history[-1].get("num_updates", 0))
+
+
+def settings(state: Mapping[str, Any], section: str) -> dict[str, Any]:
+    """One section of the stored settings (``model``, ``task``, ...) as a plain dictionary, of new and old files.
+
+    New files hold a ``cfg`` with sections, each a dictionary or a Namespace; old ones one flat ``args`` for everything.
+    """
+    cfg = state.get("cfg")
+    stored = cfg.get(section) if isinstance(cfg, Mapping) else state.get("args")
+    if isinstance(stored, argparse.Namespace):
+        return dict(vars(stored))
+    return dict(stored) if isinstance(stored, Mapping) else {}

@@ -1,0 +1,78 @@
+"""``t2017 average``: the mean of the last checkpoints of a run (section 6.1)."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+SUMMARY = "average the last checkpoints of a run, or named ones (paper, 6.1: the last 5 for base, 20 for big)"
+DESCRIPTION = """\
+Average checkpoints of one run (paper, section 6.1: the last 5 for base, the last 20 for big).
+
+With --last N, CKPT is the folder of a run, and its last N update checkpoints (checkpoint_<epoch>_<updates>.pt,
+by update number) are averaged; without --last, CKPT... are the files themselves.
+
+The output keeps the settings of the newest file and leaves out the optimiser's state: it is for decoding, and
+three times smaller. float16 and bfloat16 weights come out as float32. What was averaged is recorded in the file,
+under extra_state["t2017_average"].
+"""
+EPILOG = """\
+examples:
+  t2017 average --last 5 --output avg.pt checkpoints/
+  t2017 average --last 3 --by epoch --output avg.pt checkpoints/
+  t2017 average --output avg.pt checkpoints/checkpoint_9_900.pt checkpoints/checkpoint_10_1000.pt
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of ``t2017 average``."""
+    parser.add_argument("checkpoints", nargs="+", metavar="CKPT", help="a run's folder (with --last) or files")
+    parser.add_argument("--output", required=True, metavar="FILE", help="the checkpoint to write")
+    parser.add_argument("--last", type=int, metavar="N", help="average the last N checkpoints of the folder CKPT")
+    parser.add_argument(
+        "--by", choices=("update", "epoch"), help="with --last: those saved by update (default) or at the end of epochs"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Average, and print which files were taken with their update numbers."""
+    from t2017_plugin.checkpoints.averaging import average_checkpoints
+
+    files = _chosen(args)
+    report = average_checkpoints(files, args.output)
+    for path, updates in zip(report.files, report.updates, strict=True):
+        print(f"{path}  update {updates:,}")
+    kind = f" {args.by or 'update'}" if args.last is not None else ""
+    print(f"{args.output}: mean of {len(files)}{kind} checkpoints, without the optimiser's state")
+    if args.last is not None:
+        _note_newer(Path(args.checkpoints[0]), max(report.updates))
+    return 0
+
+
+def _note_newer(folder: Path, taken: int) -> None:
+    """Say so when the run went on after the last checkpoint taken: its last update may be an epoch's last."""
+    from t2017_plugin.checkpoints.loading import load_checkpoint, num_updates
+
+    newest = folder / "checkpoint_last.pt"
+    if newest.exists() and (updates := num_updates(load_checkpoint(newest))) > taken:
+        told = f"note: {newest} is of update {updates:,}, after the last one taken ({taken:,})"
+        print(f"{told}; name the files to take it as well", file=sys.stderr)
+
+
+def _chosen(args: argparse.Namespace) -> list[Path]:
+    """The files that a call means, oldest first when they come from a folder."""
+    from t2017_plugin.checkpoints.selection import last_checkpoints
+    from t2017_plugin.errors import UsageError
+
+    paths = [Path(path) for path in args.checkpoints]
+    if args.last is None:
+        folders = [path for path in paths if path.is_dir()]
+        if folders:
+            raise UsageError(f"{folders[0]} is a folder; say how many of its checkpoints to average with --last N")
+        if args.by:
+            raise UsageError("--by goes with --last N; named files are averaged as they are")
+        return paths
+    if len(paths) > 1:
+        raise UsageError(f"--last takes one folder, {len(paths)} paths were named")
+    return last_checkpoints(paths[0], args.last, args.by or "update")

@@ -1,0 +1,70 @@
+"""Reading text line by line as users count lines, and writing a file whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from t2017_plugin.errors import UsageError
+
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+def decode_line(line: bytes, where: str, number: int) -> str:
+    """Decode one line of UTF-8 and drop the carriage return of a CRLF line end.
+
+    Raises:
+        UsageError: the bytes are not UTF-8; ``where`` and ``number`` (from 1) tell the place.
+    """
+    try:
+        text = line.decode("utf-8")
+    except UnicodeDecodeError as error:
+        place = f"{where}, line {number}, byte {error.start + 1} of the line"
+        raise UsageError(f"{place}: not UTF-8; convert the text, for instance with iconv") from error
+    return text[:-1] if text.endswith("\r") else text
+
+
+def read_lines(path: str | os.PathLike[str]) -> list[str]:
+    """Read a UTF-8 text file as lines that end at a line feed and nowhere else.
+
+    ``str.splitlines`` would also break at U+2028, U+0085 or a form feed, which occur inside sentences of real
+    corpora, and pairs would no longer be aligned. A last line without a line feed counts; a byte order mark is
+    dropped.
+
+    Raises:
+        UsageError: the file does not exist, is a folder, or is not UTF-8 (the line is named).
+    """
+    try:
+        content = Path(path).read_bytes()
+    except (FileNotFoundError, IsADirectoryError, NotADirectoryError) as error:
+        raise UsageError(f"{path}: {(error.strerror or 'cannot be read').lower()}; name a text file") from error
+    content = content.removeprefix(BYTE_ORDER_MARK)
+    lines = content.split(b"\n")
+    if not lines[-1]:
+        lines.pop()
+    return [decode_line(line, str(path), number) for number, line in enumerate(lines, start=1)]
+
+
+@contextlib.contextmanager
+def whole_or_nothing(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """Give a temporary path in the folder of ``path`` to write to, and move it there when the block ends well.
+
+    If the block fails or is interrupted the temporary file is removed and a file that was at ``path`` stays as it was.
+
+    Raises:
+        UsageError: the folder of ``path`` does not exist or ``path`` is a folder.
+    """
+    target = Path(path)
+    if target.is_dir():
+        raise UsageError(f"{target} is a folder; name a file to write")
+    if not target.parent.is_dir():
+        raise UsageError(f"{target.parent} is not a folder, so {target.name} cannot be written there; make it first")
+    temporary = target.with_name(f".{target.name}.{os.getpid()}.part")
+    try:
+        yield temporary
+        os.replace(temporary, target)
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            temporary.unlink()

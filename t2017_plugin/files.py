@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 from t2017_plugin.errors import UsageError
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+# What one reader or another takes for the end of a line.
+LINE_ENDS = re.compile("[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]+")
 
 
 def decode_line(line: bytes, where: str, number: int) -> str:
@@ -45,6 +48,11 @@ def read_lines(path: str | os.PathLike[str]) -> list[str]:
     if not lines[-1]:
         lines.pop()
     return [decode_line(line, str(path), number) for number, line in enumerate(lines, start=1)]
+
+
+def without_line_ends(text: str) -> str:
+    """Replace every character that some reader takes for a line end by a space, so that text stays one line."""
+    return LINE_ENDS.sub(" ", text)
 
 
 @contextlib.contextmanager

@@ -22,5 +22,5 @@ def require_fairseq() -> None:
         except ValueError as error:
             # fairseq 0.12.2 from the index: "mutable default ... use default_factory" on Python 3.11 and later.
             raise ImportError(
-                f"t2017_plugin needs a {name} that this Python can import; the installed one cannot be ({error}): {INSTALL}"
+                f"t2017_plugin needs a {name} that this Python can import, not the installed one ({error}): {INSTALL}"
             ) from None

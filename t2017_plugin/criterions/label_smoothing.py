@@ -67,7 +67,7 @@ class T2017LabelSmoothing(FairseqCriterion):
         self.sentence_avg = sentence_avg
 
     def forward(self, model: Any, sample: dict[str, Any], reduce: bool = True) -> tuple[Tensor, int, dict[str, Any]]:
-        """Loss of a batch, the count it is divided by (target tokens, or sentences with --sentence-avg), and the log."""
+        """Loss of a batch, the count to divide it by (target tokens, or sentences with --sentence-avg), the log."""
         log_probabilities = model.get_normalized_probs(model(**sample["net_input"]), log_probs=True)
         loss, likelihood = smoothed_cross_entropy(
             log_probabilities.float(), sample["target"], self.epsilon, self.over, self.padding_idx

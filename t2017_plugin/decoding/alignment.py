@@ -31,7 +31,8 @@ def add_alignments(
         for hypothesis in hypotheses:
             weights = _weights(models, tokens, hypothesis["tokens"], eos)
             hypothesis["attention"] = weights.transpose(0, 1)
-            hypothesis["alignment"] = extract(weights.clone().cpu(), tokens[0].cpu(), hypothesis["tokens"].cpu(), pad, eos)
+            target = hypothesis["tokens"].cpu()
+            hypothesis["alignment"] = extract(weights.clone().cpu(), tokens[0].cpu(), target, pad, eos)
 
 
 def _weights(models: Sequence[Any], source: Tensor, target: Tensor, eos: int) -> Tensor:

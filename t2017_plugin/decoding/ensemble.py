@@ -41,7 +41,11 @@ class Ensemble:
                 self.outputs[i] = model.encoder.reorder_encoder_out(self.outputs[i], copies)
 
     def log_probabilities(self, tokens: Tensor) -> Tensor:
-        """log p(next token) in nats, float32. Shape: tokens: (B * beam, t), the decoder's input so far -> (B * beam, V)."""
+        """log p(next token) in nats, float32.
+
+        Shape:
+            tokens: (B * beam, t), the decoder's input so far -> (B * beam, V)
+        """
         each = []
         for model, output, state in zip(self.models, self.outputs, self.states, strict=True):
             logits, extra = model.decoder(tokens, encoder_out=output, incremental_state=state)[:2]

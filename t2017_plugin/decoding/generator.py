@@ -86,8 +86,8 @@ class PaperGenerator:
     def limit(self, source_length: int) -> int:
         """Most tokens that may be generated, EOS counted, for a source of ``source_length`` tokens with its EOS.
 
-        Source + extra length; explicit ``--max-len-a`` and ``--max-len-b`` replace that by floor(a * source + b) tokens and
-        EOS, computed, unlike stock's, from each sentence's own length.
+        Source + extra length. Explicit ``--max-len-a`` and ``--max-len-b`` replace that by floor(a * source + b) tokens
+        and EOS, computed, unlike stock's, from each sentence's own length.
         """
         a, b = self.max_len
         if (a, b) != (0.0, 200):
@@ -139,4 +139,5 @@ def refuse_other_searches(args: Any) -> None:
     for name, off in OTHER_SEARCHES.items():
         value = getattr(args, name, off)
         if value is not None and value != off:
-            raise UsageError(f"--{name.replace('_', '-')} is not part of the paper's search: drop it or add --search stock")
+            flag = name.replace("_", "-")
+            raise UsageError(f"--{flag} is not part of the paper's search: drop it or add --search stock")

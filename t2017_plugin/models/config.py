@@ -34,11 +34,11 @@ class T2017TransformerConfig(FairseqDataclass):
     )
     sinusoid: ChoiceEnum(["paper", "t2t", "stock"]) = field(  # type: ignore[valid-type]
         default="paper",
-        metadata={"help": "layout, exponent and first position of the sinusoids: the paper's, T2T's or stock fairseq's"},
+        metadata={"help": "layout, exponent and first position of the sinusoids: the paper's, T2T's or stock's"},
     )
     embeddings: ChoiceEnum(["shared", "decoder", "separate"]) = field(  # type: ignore[valid-type]
         default="shared",
-        metadata={"help": "shared: one table three times (section 3.4); decoder: the target's table twice; separate: three"},
+        metadata={"help": "shared: one table three times (section 3.4); decoder: the target's twice; separate: three"},
     )
     attention_bias: bool = field(
         default=False, metadata={"help": "biases on the projections of attention; T2T until v1.3 and stock have them"}

@@ -1,6 +1,6 @@
 """``T2017Transformer.from_pretrained``: a trained model in Python, as fairseq's hub interface gives it.
 
-Only the defaults differ: fairseq's are beam 5 and length penalty 1, ours the paper's beam 4 and alpha 0.6 (section 6.1).
+Only the defaults differ: fairseq's are beam 5 and length penalty 1, ours the paper's 4 and 0.6 (section 6.1).
 """
 
 from pathlib import Path
@@ -22,7 +22,9 @@ class TranslationHubInterface(hub_utils.GeneratorHubInterface):
         """Translates one sentence or a list of them, by beam search."""
         return self.sample(sentences, beam or self.cfg.generation.beam, verbose, **kwargs)
 
-    def generate(self, tokenized_sentences: Any, beam: int | None = None, **kwargs: Any) -> list[list[dict[str, Tensor]]]:
+    def generate(
+        self, tokenized_sentences: Any, beam: int | None = None, **kwargs: Any
+    ) -> list[list[dict[str, Tensor]]]:
         """Hypotheses with scores (nats, normalised) of already encoded sentences, best first."""
         return super().generate(tokenized_sentences, beam or self.cfg.generation.beam, **kwargs)
 

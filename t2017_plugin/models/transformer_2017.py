@@ -15,7 +15,6 @@ from t2017_plugin.modules.encoder import Encoder
 from t2017_plugin.modules.initialisation import initialise
 from t2017_plugin.modules.positions import LearnedPositions, SinusoidPositions
 
-
 MODEL_NAME = "t2017_transformer"
 
 
@@ -37,7 +36,7 @@ class T2017Transformer(FairseqEncoderDecoderModel):
         """Builds the model for the task's two dictionaries.
 
         Raises:
-            UsageError: sizes that cannot be built, tables tied across different dictionaries, targets padded on the left.
+            UsageError: sizes that cannot be built, tables tied across two dictionaries, targets padded on the left.
         """
         source, target = task.source_dictionary, task.target_dictionary
         check(cfg, task)

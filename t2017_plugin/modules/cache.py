@@ -15,7 +15,8 @@ class LayerCache:
     """Keys and values of one decoder layer.
 
     Shape:
-        key: (B * beam, h, t, d_k); value: (B * beam, h, t, d_v); memory_key: (B, h, S, d_k); memory_value: (B, h, S, d_v)
+        key: (B * beam, h, t, d_k); value: (B * beam, h, t, d_v)
+        memory_key: (B, h, S, d_k); memory_value: (B, h, S, d_v)
     """
 
     memory_key: Tensor

@@ -48,7 +48,11 @@ class DecoderLayer(nn.Module):
     def step(
         self, x: Tensor, cache: LayerCache, memory_hidden: Tensor | None, need_weights: bool = False
     ) -> tuple[Tensor, Tensor | None]:
-        """The newest position only, from the cache. Shape: x: (B * beam, 1, d_model) -> same, weights (B * beam, h, 1, S)."""
+        """The newest position only, from the cache.
+
+        Shape:
+            x: (B * beam, 1, d_model) -> the same, and weights (B * beam, h, 1, S) or None
+        """
         query, key, value = self.self_attention.project(x)
         key, value = cache.append(key, value)
         attended, _ = self.self_attention.attend(query, key, value, None, False, False)
@@ -78,7 +82,7 @@ class Decoder(FairseqIncrementalDecoder):
         self.positions = positions
         self.zero_start = config.decoder_start == "zeros"
         self.dropout = nn.Dropout(config.dropout)
-        self.layers = nn.ModuleList(DecoderLayer(config) for _ in range(config.layers))
+        self.layers: Any = nn.ModuleList(DecoderLayer(config) for _ in range(config.layers))
         self.longest = config.max_learned_positions if config.positions == "learned" else None
         self.need_weights = False
 
@@ -184,7 +188,9 @@ class Decoder(FairseqIncrementalDecoder):
         if CACHE in incremental_state:
             incremental_state[CACHE].select(new_order, new_order)
 
-    def select_hypotheses(self, incremental_state: dict[str, Any], hypotheses: Tensor, sentences: Tensor | None) -> None:
+    def select_hypotheses(
+        self, incremental_state: dict[str, Any], hypotheses: Tensor, sentences: Tensor | None
+    ) -> None:
         """Called by the paper's search, in which the hypotheses of a sentence share the encoder's output."""
         incremental_state[CACHE].select(hypotheses, sentences)
 

@@ -39,8 +39,8 @@ class EncoderLayer(nn.Module):
 class Encoder(FairseqEncoder):
     """Embeds a batch of source sentences and runs the N layers over it.
 
-    Its output is batch-first, unlike stock's: ``encoder_out[0]`` has shape (B, S, d_model) and ``encoder_padding_mask[0]``
-    (B, S), True at padding. Nothing outside this model looks inside.
+    Its output is batch-first, unlike stock's: ``encoder_out[0]`` has shape (B, S, d_model) and
+    ``encoder_padding_mask[0]`` (B, S), True at padding. Nothing outside this model looks inside.
     """
 
     def __init__(self, config: Any, dictionary: Any, embedding: TokenEmbedding, positions: nn.Module) -> None:
@@ -55,7 +55,7 @@ class Encoder(FairseqEncoder):
         self.longest = config.max_learned_positions if config.positions == "learned" else None
 
     def embed(self, tokens: Tensor) -> Tensor:
-        """Dropout(embedding * sqrt(d_model) + position) (sections 3.4, 3.5 and 5.4). Shape: (B, S) -> (B, S, d_model)."""
+        """Dropout(embedding * sqrt(d_model) + position) (sections 3.4, 3.5, 5.4). Shape: (B, S) -> (B, S, d_model)."""
         x = self.embedding(tokens)
         if self.target_space is not None:
             x = x + self.target_space

@@ -1,7 +1,7 @@
 """Initial weights. The paper does not say; the authors' code decides, stock's way is a switch.
 
-    t2t    every matrix Glorot uniform, U(-L, L) with L = sqrt(6 / (fan_in + fan_out)), taken over the stacked matrix, so
-           that W^Q, W^K, W^V of a self-attention are smaller by 1 / sqrt(2) than one by one; biases 0
+    t2t    every matrix Glorot uniform, U(-L, L) with L = sqrt(6 / (fan_in + fan_out)), taken over the stacked matrix,
+           so that W^Q, W^K, W^V of a self-attention are smaller by 1 / sqrt(2) than one by one; biases 0
            (tensor2tensor 1.0.14, utils/trainer_utils.py)
     stock  W^Q, W^K, W^V each Glorot with gain 1 / sqrt(2), W^O Glorot; the feed-forward network and all biases of
            attention as torch's nn.Linear leaves them, W^O's bias 0; padding row 0 (multihead_attention.py:168-182)
@@ -19,7 +19,7 @@ from t2017_plugin.modules.encoder import Encoder
 
 
 def initialise(model: nn.Module, scheme: str) -> None:
-    """Draws all weights of ``model`` anew by the scheme ``t2t`` or ``stock``, in a fixed order (same seed, same weights)."""
+    """Draws all weights of ``model`` anew by ``t2t`` or ``stock``, in a fixed order (same seed, same weights)."""
     if scheme == "t2t":
         _t2t(model)
     else:

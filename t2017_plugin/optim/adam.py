@@ -10,7 +10,7 @@ one with epsilon / sqrt(1 - beta_2^n) in place of epsilon, which is how it is co
 
 import ast
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, List  # noqa: UP035
 
@@ -91,7 +91,8 @@ class T2017Adam(FairseqOptimizer):
     def optimizer_config(self) -> dict[str, Any]:
         """What a resumed run takes from its command line instead of the checkpoint."""
         return {
-            "lr": float(self.cfg.lr[0] if isinstance(self.cfg.lr, Iterable) else self.cfg.lr),
+            # Overwritten by the schedule before the first update.
+            "lr": float(self.cfg.lr[0] if isinstance(self.cfg.lr, Sequence) else self.cfg.lr),
             "betas": read_betas(self.cfg.adam_betas),
             "eps": self.cfg.adam_eps,
             "weight_decay": self.cfg.weight_decay,

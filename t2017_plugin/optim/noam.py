@@ -2,8 +2,8 @@
 
     lrate = d_model^-0.5 * min(step_num^-0.5, step_num * warmup_steps^-1.5)               (3)
 
-``step_num`` counts updates from 1: the first update already moves. fairseq calls the schedule with the number of updates
-done so far, so the rate of the next update is computed with that number plus 1.
+``step_num`` counts updates from 1: the first update already moves. fairseq calls the schedule with the number of
+updates done so far, so the rate of the next update is computed with that number plus 1.
 """
 
 import logging

@@ -15,7 +15,6 @@ from t2017_plugin.decoding.generator import PaperGenerator
 from t2017_plugin.distributed import refuse_unjoined_processes
 from t2017_plugin.models.hub import PAPER_GENERATION
 
-
 # fairseq drops pairs, the longest test sentences among them, when a last batch is not a multiple of its default 8.
 KEEP_EVERY_SENTENCE = {"required_batch_size_multiple": 1}
 ANY_LENGTH = 1_000_000

@@ -1,0 +1,91 @@
+"""Both BLEUs of a test set, each with a name that says how it was computed.
+
+    BLEU = BP * exp( 1/4 * sum_{n=1..4} ln p_n ),   BP = exp(min(0, 1 - reference length / hypothesis length))
+
+They differ by about one point for German, so a number without its name says little: papers of 2017 print the one on
+split tokens, later ones sacreBLEU.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sacrebleu.metrics import BLEU, CHRF
+from sacrebleu.metrics.bleu import BLEUScore
+
+from t2017_plugin.errors import UsageError
+from t2017_plugin.scoring.tokenised import SPLIT_LANGUAGES, paper_tokens
+
+
+@dataclass(frozen=True)
+class Bleu:
+    """A corpus BLEU (0 to 100) and how it was computed; lengths are in the tokens that were counted."""
+
+    score: float
+    signature: str
+    precisions: list[float]
+    brevity_penalty: float
+    hypothesis_length: int
+    reference_length: int
+
+    def __str__(self) -> str:
+        precisions = "/".join(f"{precision:.1f}" for precision in self.precisions)
+        ratio = self.hypothesis_length / self.reference_length if self.reference_length else 0.0
+        return (
+            f"{self.score:.2f} {precisions} (BP {self.brevity_penalty:.3f}, ratio {ratio:.3f}, "
+            f"{self.hypothesis_length} hypothesis and {self.reference_length} reference tokens)"
+        )
+
+
+def _bleu(score: BLEUScore, signature: str) -> Bleu:
+    return Bleu(score.score, signature, list(score.precisions), score.bp, score.sys_len, score.ref_len)
+
+
+def check_alignment(hypotheses: Sequence[str], references: Sequence[str], names: tuple[str, str]) -> None:
+    """Refuse texts that cannot be compared line by line.
+
+    Raises:
+        UsageError: one is empty, or they have different numbers of lines; both numbers are told.
+    """
+    for lines, name in zip((hypotheses, references), names, strict=True):
+        if not lines:
+            raise UsageError(f"{name} is empty; there is nothing to score")
+    if len(hypotheses) != len(references):
+        raise UsageError(
+            f"{names[0]} has {len(hypotheses)} lines and {names[1]} has {len(references)}; "
+            "line n of one must be the translation of line n of the other"
+        )
+
+
+def sacrebleu_score(hypotheses: Sequence[str], references: Sequence[str], target_lang: str = "") -> Bleu:
+    """SacreBLEU of detokenised hypotheses against the raw references, as the ``sacrebleu`` command computes it."""
+    metric = BLEU(trg_lang=target_lang)
+    score = metric.corpus_score(list(hypotheses), [list(references)])
+    return _bleu(score, str(metric.get_signature()))
+
+
+def multi_bleu(hypotheses: Sequence[str], references: Sequence[str]) -> BLEUScore:
+    """Cased BLEU on tokens between spaces without smoothing, as multi-bleu.perl computes it."""
+    metric = BLEU(tokenize="none", smooth_method="none", force=True)
+    return metric.corpus_score(list(hypotheses), [list(references)])
+
+
+def paper_score(hypotheses: Sequence[str], references: Sequence[str], target_lang: str) -> Bleu:
+    """The paper's BLEU of the same raw texts: Moses tokens, compounds split for German, cased, multi-bleu.perl."""
+    from sacremoses import __version__ as version
+
+    score = multi_bleu(
+        [paper_tokens(line, target_lang) for line in hypotheses],
+        [paper_tokens(line, target_lang) for line in references],
+    )
+    split = "split" if target_lang in SPLIT_LANGUAGES else "whole"
+    return _bleu(
+        score, f"case:mixed|tok:moses-{target_lang}-sacremoses-{version}|compounds:{split}|smooth:none|multi-bleu"
+    )
+
+
+def chrf_score(hypotheses: Sequence[str], references: Sequence[str]) -> tuple[float, str]:
+    """ChrF2 of the raw texts, and its signature."""
+    metric = CHRF()
+    return metric.corpus_score(list(hypotheses), [list(references)]).score, str(metric.get_signature())

@@ -1,0 +1,99 @@
+"""Reading what is to be scored, and refusing what would give a wrong number."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from t2017_plugin.errors import UsageError
+from t2017_plugin.files import read_lines
+
+BPE_MARK = re.compile(r"\S@@(?: |$)")
+# SentencePiece marks the start of a word with U+2581.
+SENTENCEPIECE_MARK = re.compile("(?:^| )\u2581(?:\\w|$| )")
+GENERATE_LINE = re.compile(r"[STHDPA]-\d+\t")
+SGML = re.compile(r"\s*<(?:\?xml|!DOCTYPE|srcset|refset|tstset|mteval|dataset)\b", re.IGNORECASE)
+# What Moses writes for quotes, brackets and the like, or a full stop standing by itself at the end.
+TOKENISED_LINE = re.compile(r"&(?:apos|quot|amp|lt|gt|#124|#91|#93);|@-@| [.!?]$")
+
+
+def read_text(path: str | os.PathLike[str]) -> list[str]:
+    """Read raw text to be scored, a sentence a line.
+
+    Raises:
+        UsageError: the file is missing, empty or SGML, holds BPE or SentencePiece marks, or is fairseq-generate's log.
+    """
+    if Path(path).suffix in (".sgm", ".sgml", ".xml"):
+        raise UsageError(_sgml(path))
+    lines = read_lines(path)
+    if not lines:
+        raise UsageError(f"{path} is empty; there is nothing to score")
+    if SGML.match(lines[0]):
+        raise UsageError(_sgml(path))
+    if sum(bool(GENERATE_LINE.match(line)) for line in lines) * 2 > len(lines):
+        raise UsageError(f"{path} is the output of fairseq-generate, not text; score it with --from-generate")
+    refuse_marks(lines, path)
+    return lines
+
+
+def _sgml(path: str | os.PathLike[str]) -> str:
+    return (
+        f"{path} is SGML or XML; scores need plain text, a sentence a line "
+        "(for a WMT test set: sacrebleu -t wmt14/full -l en-de --echo ref)"
+    )
+
+
+def refuse_marks(lines: Sequence[str], path: str | os.PathLike[str]) -> None:
+    """Refuse text that is still cut into subword units.
+
+    Raises:
+        UsageError: naming the first line with a mark.
+    """
+    for number, line in enumerate(lines, start=1):
+        if BPE_MARK.search(line):
+            raise UsageError(
+                f"{path}, line {number}: '@@' marks BPE units; join them first (fairseq-generate --remove-bpe)"
+            )
+        if SENTENCEPIECE_MARK.search(line):
+            raise UsageError(f"{path}, line {number}: U+2581 marks SentencePiece units; join them first")
+
+
+def looks_tokenised(lines: Sequence[str]) -> bool:
+    """Whether most lines show signs of Moses tokenisation, which sacreBLEU's own tokenisation does not expect."""
+    return sum(bool(TOKENISED_LINE.search(line)) for line in lines) * 2 > len(lines)
+
+
+def read_generate_log(path: str | os.PathLike[str], sentences: int) -> list[str]:
+    """Take the best hypothesis of each sentence from fairseq-generate's output, in the order of the test set.
+
+    The D lines are read (detokenised if fairseq-generate was given --tokenizer). Their order in the log is by length.
+
+    Args:
+        sentences: how many sentences the test set has.
+
+    Raises:
+        UsageError: there are no such lines, sentences are missing, or units are not joined.
+    """
+    best: dict[int, str] = {}
+    for number, line in enumerate(read_lines(path), start=1):
+        if not line.startswith("D-"):
+            continue
+        fields = line.split("\t", 2)
+        if len(fields) != 3 or not fields[0][2:].isdigit():
+            raise UsageError(f"{path}, line {number}: a D line has three fields between tabs; was the log cut off?")
+        best.setdefault(int(fields[0][2:]), fields[2])
+    if not best:
+        raise UsageError(f"{path} has no D lines, so it is not the output of fairseq-generate")
+    missing = [sentence for sentence in range(sentences) if sentence not in best]
+    if missing:
+        raise UsageError(
+            f"{path} has no hypothesis for {len(missing)} of {sentences} sentences (the first is sentence {missing[0]}, "
+            "from 0); fairseq-generate drops some without --task t2017_translation or --required-batch-size-multiple 1"
+        )
+    if len(best) > sentences:
+        raise UsageError(f"{path} has hypotheses for {len(best)} sentences, the reference has {sentences}")
+    hypotheses = [best[sentence] for sentence in range(sentences)]
+    refuse_marks(hypotheses, path)
+    return hypotheses

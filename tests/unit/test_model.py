@@ -136,7 +136,8 @@ def test_impossible_settings_are_refused(setting: dict[str, float]) -> None:
 
 
 @pytest.mark.parametrize(
-    "settings_", [{}, {"d_k": 3, "d_v": 11}, {"positions": "learned"}, {"decoder_start": "eos"}, {"attention_bias": True}]
+    "settings_",
+    [{}, {"d_k": 3, "d_v": 11}, {"positions": "learned"}, {"decoder_start": "eos"}, {"attention_bias": True}],
 )
 def test_cached_decoding_equals_uncached(settings_: dict[str, object]) -> None:
     model, batch = make_model(**settings_), make_batch([6, 4, 9], [8, 8, 8])
@@ -192,9 +193,7 @@ def test_weights_of_all_attentions_on_request() -> None:
         ({"relu_dropout": 0.3}, {0.1: 2 + 2 * 2 + 2 * 3, 0.3: 4}),
     ],
 )
-def test_dropout_sites(
-    settings_: dict[str, float], sites: dict[float, int], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_dropout_sites(settings_: dict[str, float], sites: dict[float, int], monkeypatch: pytest.MonkeyPatch) -> None:
     """Every call of dropout in training is counted by its rate."""
     model, batch = make_model(dropout=0.1, **settings_).train(), make_batch([5], [4])
     seen: dict[float, int] = {}
@@ -234,7 +233,7 @@ def test_attention_dropout_reaches_every_attention(monkeypatch: pytest.MonkeyPat
 
 
 def by_formula(vocabulary: int, n: int, d_model: int, d_ff: int, h: int, d_k: int, d_v: int) -> int:
-    """Parameters of section 3: one table, biasless attention, two biases in the feed-forward network, 2 d_model a norm."""
+    """Parameters of section 3: one table, biasless attention, a biased feed-forward network, 2 d_model a norm."""
     attention = d_model * h * (2 * d_k + d_v) + h * d_v * d_model
     feed_forward = 2 * d_model * d_ff + d_ff + d_model
     encoder = attention + feed_forward + 2 * 2 * d_model

@@ -35,7 +35,7 @@ def schedule(**settings: Any) -> tuple[T2017Noam, T2017Adam]:
     ],
 )
 def test_rate_of_an_update(update: int, rate: float) -> None:
-    """The optimiser holds this rate when the update is made: fairseq calls the schedule with the updates done before."""
+    """The rate the optimiser holds when the update is made: fairseq gives the schedule the number of updates before."""
     scheduler, optimizer = schedule()
     scheduler.step_update(update - 1)
     assert optimizer.get_lr() == pytest.approx(rate, rel=1e-6)

@@ -15,11 +15,29 @@ from t2017_plugin.models.transformer_2017 import MODEL_NAME
 
 BIG = {"d_model": 1024, "d_ff": 4096, "heads": 16}
 
-# Only what differs from base. Table 3; dropout of big for English-French from section 6.1.
+# Only what differs from base, as in Table 3; dropout of big for English-French from section 6.1. The two rows of Table 3
+# that vary label smoothing are no architectures: they live in configs/ only.
 ARCHITECTURES: dict[str, dict[str, Any]] = {
     "t2017_base": {},
     "t2017_big": {**BIG, "dropout": 0.3},
     "t2017_big_enfr": {**BIG, "dropout": 0.1},
+    "t2017_a_h1": {"heads": 1, "d_k": 512, "d_v": 512},
+    "t2017_a_h4": {"heads": 4, "d_k": 128, "d_v": 128},
+    "t2017_a_h16": {"heads": 16, "d_k": 32, "d_v": 32},
+    "t2017_a_h32": {"heads": 32, "d_k": 16, "d_v": 16},
+    # Rows B vary d_k alone: only with d_v = 64 do the printed 58M and 60M come out.
+    "t2017_b_dk16": {"d_k": 16},
+    "t2017_b_dk32": {"d_k": 32},
+    "t2017_c_n2": {"layers": 2},
+    "t2017_c_n4": {"layers": 4},
+    "t2017_c_n8": {"layers": 8},
+    "t2017_c_d256": {"d_model": 256, "d_k": 32, "d_v": 32},
+    "t2017_c_d1024": {"d_model": 1024, "d_k": 128, "d_v": 128},
+    "t2017_c_ff1024": {"d_ff": 1024},
+    "t2017_c_ff4096": {"d_ff": 4096},
+    "t2017_d_drop0": {"dropout": 0.0},
+    "t2017_d_drop2": {"dropout": 0.2},
+    "t2017_e_learned": {"positions": "learned"},
     # Not in the paper: trains in minutes on two CPU cores.
     "t2017_tiny": {"layers": 2, "d_model": 128, "d_ff": 512, "heads": 4, "d_k": 32, "d_v": 32},
 }

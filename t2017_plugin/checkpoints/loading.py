@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import os
 import pickle
 import re
@@ -38,6 +39,11 @@ def load_checkpoint(path: str | os.PathLike[str]) -> dict[str, Any]:
     except pickle.UnpicklingError as error:
         raise UsageError(_refused_global(path, str(error))) from error
     except (RuntimeError, EOFError, ValueError, KeyError, IndexError, zipfile.BadZipFile) as error:
+        raise UsageError(_not_whole(path)) from error
+    except OSError as error:
+        if error.errno != errno.EINVAL:
+            raise
+        # The place of the archive's table of contents, read from damaged bytes, lay outside the file.
         raise UsageError(_not_whole(path)) from error
     if not isinstance(state, dict) or not isinstance(state.get("model"), Mapping):
         raise UsageError(f"{path} holds no 'model' entry, so it is not a checkpoint of fairseq-train; name one that is")

@@ -89,7 +89,7 @@ def read_generate_log(path: str | os.PathLike[str], sentences: int) -> list[str]
     missing = [sentence for sentence in range(sentences) if sentence not in best]
     if missing:
         raise UsageError(
-            f"{path} has no hypothesis for {len(missing)} of {sentences} sentences (the first is sentence {missing[0]}, "
+            f"{path} has no hypothesis for {len(missing)} of {sentences} sentences (the first is number {missing[0]}, "
             "from 0); fairseq-generate drops some without --task t2017_translation or --required-batch-size-multiple 1"
         )
     if len(best) > sentences:

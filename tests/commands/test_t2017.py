@@ -81,12 +81,11 @@ def test_only_the_called_command_is_imported():
 
 def test_a_reader_that_goes_away_is_no_error():
     """As in ``t2017 params --json | head -1``: nothing is said, and the status is that of a broken pipe."""
-    process = subprocess.Popen(
-        [*COMMAND, "params", "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-    process.stdout.close()
-    errors = process.stderr.read()
-    assert process.wait() == 128 + signal.SIGPIPE
+    call = [*COMMAND, "params", "--json"]
+    with subprocess.Popen(call, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        process.stdout.close()
+        errors = process.stderr.read()
+    assert process.returncode == 128 + signal.SIGPIPE
     assert "Broken" not in errors and "Traceback" not in errors
 
 
@@ -210,11 +209,11 @@ def test_score_of_fairseq_generates_output(capsys, tmp_path):
     assert cli.main(call) == 0
     captured = capsys.readouterr()
     assert "looks tokenised" in captured.err and "--detokenize" in captured.err
-    assert json.loads(captured.out)["sacrebleu"]["score"] < 100
+    assert json.loads(captured.out)["paper_bleu"]["score"] < 100  # escaped twice
     assert cli.main([*call, "--detokenize"]) == 0
     captured = capsys.readouterr()
     assert captured.err == ""
-    assert json.loads(captured.out)["sacrebleu"]["score"] == pytest.approx(100)
+    assert json.loads(captured.out)["paper_bleu"]["score"] == pytest.approx(100)
 
 
 def test_score_refuses_in_one_line(capsys, tmp_path):

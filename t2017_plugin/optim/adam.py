@@ -33,7 +33,9 @@ class T2017AdamConfig(FairseqDataclass):
         default="paper",
         metadata={"help": "paper: epsilon after the bias correction; t2t: before it, as TensorFlow and stock fairseq"},
     )
-    weight_decay: float = field(default=0.0, metadata={"help": "weight decay; the paper has none"})
+    weight_decay: float = field(
+        default=0.0, metadata={"help": "decay of the weights themselves, as fairseq's Adam does it; the paper has none"}
+    )
     lr: List[float] = II("optimization.lr")  # noqa: UP006  (fairseq reads no newer form)
 
 
@@ -52,8 +54,12 @@ def read_betas(value: Any) -> tuple[float, float]:
     return first, second
 
 
-class Adam(torch.optim.Adam):
-    """torch's fused Adam with both places for epsilon."""
+class Adam(torch.optim.AdamW):
+    """torch's fused Adam with both places for epsilon.
+
+    AdamW is Adam, except that weight decay, which is off, shrinks the weights as in fairseq's own Adam instead of being
+    added to the gradient.
+    """
 
     supports_flat_params = True
 

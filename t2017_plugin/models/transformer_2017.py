@@ -44,9 +44,9 @@ class T2017Transformer(FairseqEncoderDecoderModel):
         target_embedding = source_embedding
         if cfg.embeddings != "shared":
             target_embedding = TokenEmbedding(len(target), cfg.d_model, target.pad())
-        output = target_embedding
+        output: nn.Embedding = target_embedding
         if cfg.embeddings == "separate":
-            output = TokenEmbedding(len(target), cfg.d_model, target.pad())
+            output = nn.Embedding(len(target), cfg.d_model)
         encoder = Encoder(cfg, source, source_embedding, build_positions(cfg, source.pad()))
         decoder = Decoder(cfg, target, target_embedding, output, build_positions(cfg, target.pad()))
         return cls(cfg, encoder, decoder)

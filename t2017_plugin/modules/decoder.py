@@ -74,7 +74,7 @@ class Decoder(FairseqIncrementalDecoder):
     """
 
     def __init__(
-        self, config: Any, dictionary: Any, embedding: TokenEmbedding, output: TokenEmbedding, positions: nn.Module
+        self, config: Any, dictionary: Any, embedding: TokenEmbedding, output: nn.Embedding, positions: nn.Module
     ) -> None:
         super().__init__(dictionary)
         self.embedding = embedding

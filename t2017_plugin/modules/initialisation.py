@@ -4,7 +4,8 @@
            so that W^Q, W^K, W^V of a self-attention are smaller by 1 / sqrt(2) than one by one; biases 0
            (tensor2tensor 1.0.14, utils/trainer_utils.py)
     stock  W^Q, W^K, W^V each Glorot with gain 1 / sqrt(2), W^O Glorot; the feed-forward network and all biases of
-           attention as torch's nn.Linear leaves them, W^O's bias 0; padding row 0 (multihead_attention.py:168-182)
+           attention as torch's nn.Linear leaves them, W^O's bias 0 (multihead_attention.py:168-182); the padding row of
+           the embedding tables 0, but not of an output matrix of its own
 
 Token tables and learned positions are N(0, 1 / d_model) in both.
 """

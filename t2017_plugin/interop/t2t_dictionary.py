@@ -1,0 +1,79 @@
+"""The vocabulary of a Tensor2Tensor model: padding is 0, EOS is 1, and there is no other special symbol.
+
+fairseq's own dictionary always begins with four: BOS 0, padding 1, EOS 2, unknown 3. Where fairseq asks for BOS or the
+unknown symbol, this one answers with padding, which the search never generates and which is never printed. A word
+outside the vocabulary has no id, so it is refused.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+from fairseq.data import Dictionary
+
+from t2017_plugin.errors import UsageError
+
+PAD, EOS = "<pad>", "<EOS>"
+
+
+class T2TDictionary(Dictionary):
+    """Symbols by T2T's ids.
+
+    A file of it begins with its two special symbols, so that it cannot be mistaken for one of fairseq's: fairseq's
+    class refuses such a file, this one refuses a file without them.
+
+    With ``--sinusoid stock`` positions then begin at 1, stock's padding index + 1, instead of 2.
+
+    Args:
+        symbols: what follows the two special ones, in the order of their ids
+        size: rows of the model's table, where it has more than the vocabulary (40,960 for English-German)
+
+    Raises:
+        UsageError: a symbol comes twice, or there are more of them than ``size``.
+    """
+
+    def __init__(self, symbols: Iterable[str] = (), size: int | None = None) -> None:
+        super().__init__(bos=PAD, pad=PAD, eos=EOS, unk=PAD, add_special_symbols=False)
+        self.pad_index = self.add_symbol(PAD)
+        self.eos_index = self.add_symbol(EOS)
+        self.bos_index = self.unk_index = self.pad_index
+        self.nspecial = 2
+        for symbol in symbols:
+            if symbol in self.indices:
+                raise UsageError(f"{symbol!r} is twice in the vocabulary (ids {self.indices[symbol]}, {len(self)})")
+            self.add_symbol(symbol)
+        if size is not None and len(self) > size:
+            raise UsageError(f"{len(self)} symbols, two special ones among them, for a table of {size} rows")
+        for number in range(len(self), size or 0):
+            self.add_symbol(f"<unused_{number}>", n=0)
+
+    def index(self, sym: str) -> int:
+        """The id of a symbol.
+
+        Raises:
+            UsageError: it has none.
+        """
+        if sym not in self.indices:
+            raise UsageError(
+                f"{sym!r} is not in the vocabulary, and Tensor2Tensor has no symbol for unknown words: "
+                "split the text into the subwords the model was trained on"
+            )
+        return int(self.indices[sym])
+
+    @classmethod
+    def load(cls, f: Any, add_special_symbols: bool = True) -> "T2TDictionary":
+        """Reads a file that ``save`` wrote.
+
+        Raises:
+            UsageError: it does not begin with padding and EOS.
+        """
+        plain = Dictionary(add_special_symbols=False)
+        plain.add_from_file(f)
+        if plain.symbols[:2] != [PAD, EOS]:
+            raise UsageError(f"{f}: not a Tensor2Tensor model's vocabulary, its first lines are not {PAD} and {EOS}")
+        dictionary = cls(plain.symbols[2:])
+        dictionary.count = plain.count
+        return dictionary
+
+    def save(self, f: Any) -> None:
+        """Writes one symbol a line with its count, the special ones first."""
+        self._save(f, zip(self.symbols, self.count, strict=True))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import logging
 import os
 import pkgutil
 import signal
@@ -94,6 +95,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         args = build_parser(arguments).parse_args(arguments)
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else 0
+    # What fairseq tells while it sets up a task (sizes of dictionaries and the like) is not this command's output.
+    logging.getLogger("fairseq").setLevel(logging.WARNING)
     before = None
     try:
         before = signal.signal(signal.SIGTERM, _terminate)

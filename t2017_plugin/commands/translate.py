@@ -1,0 +1,137 @@
+"""``t2017 translate``: raw text in, raw text out, a line for a line."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from t2017_plugin.translator import Hypothesis, Translator
+
+SUMMARY = "translate raw text from stdin to raw text on stdout, a line for a line"
+DESCRIPTION = """\
+Translate raw text: every line of stdin gives one line of stdout, in order, whatever it holds (a line without words
+gives an empty one). Lines are tokenised, cut into BPE units, translated and joined again with the settings that lie
+beside the data in text_settings.json. From a file, lines are sorted into batches and progress is told on stderr; from
+a pipe, what has come is translated at once.
+
+The search is the paper's (section 6.1): beam 4, length penalty ((5 + length) / 6)^alpha with alpha 0.6.
+
+With --scores a line is SCORE<tab>TEXT; the score is log P / length penalty in nats. With --nbest N above 1 a line
+gives up to N lines, each LINE NUMBER<tab>[SCORE<tab>]TEXT, the best first.
+"""
+EPILOG = """\
+examples:
+  t2017 translate --checkpoint avg.pt --data-bin data-bin < raw.en > raw.de
+  echo "Hello ." | t2017 translate --checkpoint avg.pt --data-bin data-bin --nbest 4 --scores
+"""
+UNKNOWN_SHARE = 0.01
+PROGRESS_SECONDS = 10.0
+
+
+def at_least_one(text: str) -> int:
+    """A number from 1 on, for argparse."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 on")
+    return int(text)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of ``t2017 translate``."""
+    parser.add_argument(
+        "--checkpoint", required=True, metavar="FILE", help="the trained model, for instance an average"
+    )
+    parser.add_argument("--data-bin", required=True, metavar="DIR", help="the binarised data it was trained on")
+    parser.add_argument(
+        "--beam", type=at_least_one, default=4, metavar="N", help="width of the search (default: %(default)s)"
+    )
+    parser.add_argument("--alpha", type=float, default=0.6, metavar="A", help="length penalty (default: %(default)s)")
+    parser.add_argument("--nbest", type=at_least_one, default=1, metavar="N", help="print the best N, at most the beam")
+    parser.add_argument("--scores", action="store_true", help="print scores before the text")
+    parser.add_argument("--tokenized", action="store_true", help="print Moses tokens rather than joined text")
+    parser.add_argument(
+        "--max-tokens",
+        type=at_least_one,
+        default=4000,
+        metavar="N",
+        help="source tokens (BPE units) of a batch, padding included (default: %(default)s)",
+    )
+    parser.add_argument("--cpu", action="store_true", help="do not use a GPU")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Translate stdin to stdout."""
+    from t2017_plugin.line_input import LineInput
+    from t2017_plugin.translator import Translator
+
+    device = "cpu" if args.cpu else None
+    translator = Translator.load(args.checkpoint, args.data_bin, args.beam, args.alpha, args.max_tokens, device)
+    source = LineInput(sys.stdin.buffer)
+    progress = Progress()
+    done = 0
+    for lines in source.portions():
+        progress.before, progress.total = done, source.total
+        hypotheses = translator.hypotheses(lines, args.nbest, progress if source.is_file else None)
+        text = "".join(printed(found, number, args) for number, found in enumerate(hypotheses, start=done + 1))
+        sys.stdout.buffer.write(text.encode("utf-8"))
+        sys.stdout.buffer.flush()
+        done += len(lines)
+    warn(translator, source.undecodable, args)
+    return 0
+
+
+def printed(hypotheses: Sequence[Hypothesis], number: int, args: argparse.Namespace) -> str:
+    """The output lines of one input line, whose number counts from 1."""
+    lines = []
+    for hypothesis in hypotheses:
+        fields = [str(number)] if args.nbest > 1 else []
+        if args.scores:
+            fields.append(f"{hypothesis.score:.4f}")
+        fields.append(hypothesis.words if args.tokenized else hypothesis.text)
+        lines.append("\t".join(fields) + "\n")
+    return "".join(lines)
+
+
+class Progress:
+    """Tells on stderr, every ten seconds and at the end, how many of a file's lines are translated."""
+
+    def __init__(self) -> None:
+        self.before = self.total = 0
+        self.start = self.told = time.monotonic()
+
+    def __call__(self, done: int) -> None:
+        """Called after each batch; ``done`` counts from the lines that were translated ``before``."""
+        done += self.before
+        now = time.monotonic()
+        if now - self.told < PROGRESS_SECONDS and done < self.total:
+            return
+        self.told = now
+        speed = done / max(now - self.start, 1e-9)
+        print(f"translated {done:,} of {self.total:,} lines ({speed:.1f} a second)", file=sys.stderr)
+
+
+def warn(translator: Translator, undecodable: Sequence[int], args: argparse.Namespace) -> None:
+    """Say on stderr what may have made the translation worse than the model is."""
+    share = translator.unknown / max(translator.units, 1)
+    if share > UNKNOWN_SHARE:
+        language = translator.pipeline.settings.source_lang
+        print(
+            f"warning: {share:.1%} of {translator.units:,} source tokens (BPE units) are not in the dictionary; "
+            f"is the text {language}, and does {args.data_bin} belong to the model?",
+            file=sys.stderr,
+        )
+    if translator.cut_lines:
+        print(
+            f"warning: {translator.cut_lines} lines had more than {translator.longest} tokens (BPE units) and were "
+            "translated in pieces",
+            file=sys.stderr,
+        )
+    if undecodable:
+        print(
+            f"warning: {len(undecodable)} lines were not UTF-8 (the first is line {undecodable[0]}); "
+            "their wrong bytes became U+FFFD",
+            file=sys.stderr,
+        )

@@ -14,7 +14,7 @@ from t2017_plugin.checkpoints.safe_globals import allow_safe_globals  # noqa: E4
 from t2017_plugin.criterions import label_smoothing  # noqa: E402, F401
 from t2017_plugin.models import architectures, transformer_2017  # noqa: E402, F401
 from t2017_plugin.optim import adam, noam  # noqa: E402, F401
-from t2017_plugin.tasks import translation_2017  # noqa: E402, F401
+from t2017_plugin.tasks import parsing_2017, translation_2017  # noqa: E402, F401
 from t2017_plugin.version import __version__  # noqa: E402, F401
 
 allow_safe_globals()

@@ -74,19 +74,29 @@ def _omegaconf() -> Iterator[SafeGlobal]:
             yield getattr(nodes, node)
 
 
+def _plugin() -> Iterator[SafeGlobal]:
+    """The settings of everything this plugin has registered with fairseq."""
+    from fairseq.models import MODEL_DATACLASS_REGISTRY
+    from fairseq.registry import REGISTRIES
+    from fairseq.tasks import TASK_DATACLASS_REGISTRY
+
+    registries = [MODEL_DATACLASS_REGISTRY, TASK_DATACLASS_REGISTRY]
+    registries += [entry["dataclass_registry"] for entry in REGISTRIES.values()]
+    for registry in registries:
+        for settings in registry.values():
+            if getattr(settings, "__module__", "").startswith("t2017_plugin."):
+                yield settings
+
+
 def safe_globals() -> list[SafeGlobal]:
     """All that :func:`allow_safe_globals` registers."""
-    groups = (_namespace_and_containers, _numpy, _fairseq, _omegaconf)
+    groups = (_namespace_and_containers, _numpy, _fairseq, _omegaconf, _plugin)
     return [entry for group in groups for entry in group()]
 
 
-def allow_safe_globals(*plugin_types: type) -> None:
-    """Register what fairseq checkpoints hold with torch's weights-only loader; calling it again changes nothing.
-
-    Args:
-        plugin_types: data types of the plugin itself that may end up in a checkpoint.
-    """
+def allow_safe_globals() -> None:
+    """Register what fairseq checkpoints hold with torch's weights-only loader; calling it again does no harm."""
     import torch
 
     if hasattr(torch.serialization, "add_safe_globals"):  # since torch 2.4
-        torch.serialization.add_safe_globals([*safe_globals(), *plugin_types])
+        torch.serialization.add_safe_globals(safe_globals())

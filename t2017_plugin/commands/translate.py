@@ -125,13 +125,13 @@ def warn(translator: Translator, undecodable: Sequence[int], args: argparse.Name
         )
     if translator.cut_lines:
         print(
-            f"warning: {translator.cut_lines} lines had more than {translator.longest} tokens (BPE units) and were "
-            "translated in pieces",
+            f"warning: lines with more than {translator.longest} tokens (BPE units) were translated in pieces: "
+            f"{translator.cut_lines}",
             file=sys.stderr,
         )
     if undecodable:
         print(
-            f"warning: {len(undecodable)} lines were not UTF-8 (the first is line {undecodable[0]}); "
+            f"warning: lines that are not UTF-8: {len(undecodable)}, the first is line {undecodable[0]}; "
             "their wrong bytes became U+FFFD",
             file=sys.stderr,
         )

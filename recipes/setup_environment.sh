@@ -34,8 +34,7 @@ fi
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
 cd "$root"
-readonly venv=.venv state=.venv/.t2017_setup log=.venv/setup.log
-readonly python=.venv/bin/python
+venv=.venv state=.venv/.t2017_setup log=.venv/setup.log python=.venv/bin/python
 # shellcheck source=common/environment_steps.sh
 source recipes/common/environment_steps.sh
 

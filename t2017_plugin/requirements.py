@@ -1,26 +1,50 @@
-"""Says in one line what is missing when fairseq or torch cannot be imported."""
+"""Says in one line what is missing, and what to install, when PyTorch or fairseq cannot be imported."""
+
+from __future__ import annotations
 
 import importlib
+import sys
 
-INSTALL = (
-    "bash recipes/setup_environment.sh in the plugin's checkout does it; by hand: pip install torch==2.13.0, then "
-    "pip install -r requirements/fairseq.txt, then pip install --no-deps --no-build-isolation fairseq-fixed==0.12.3.1"
-)
+from t2017_plugin.errors import UsageError
+
+SUPPORTED_FAIRSEQ = "0.12.3.1"
+INSTALL = {
+    "torch": "pip install torch==2.13.0, or another PyTorch from 2.6 on",
+    "fairseq": (
+        "pip install -r requirements/build.txt -r requirements/fairseq.txt and then "
+        f"pip install --no-deps --no-build-isolation fairseq-fixed=={SUPPORTED_FAIRSEQ}"
+    ),
+}
+SET_UP = "in the plugin's checkout, 'make venv' makes an environment with everything; to mend this one"
 
 
 def require_fairseq() -> None:
-    """Imports torch and fairseq.
+    """Import torch and fairseq, or end with one line that names the missing one and the commands that install it.
 
     Raises:
-        ImportError: one of them is not there or cannot be imported by this Python, with the command that installs it.
+        UsageError: one of them is not there, is hidden by a folder of that name, or cannot be imported by this Python.
     """
+    if sys.version_info < (3, 11):  # noqa: UP036 (pip checks this, --user-dir does not)
+        version = ".".join(str(part) for part in sys.version_info[:3])
+        raise UsageError(f"t2017_plugin needs Python 3.11 or later, and {sys.executable} is {version}")
     for name in ("torch", "fairseq"):
-        try:
-            importlib.import_module(name)
-        except ImportError as error:
-            raise ImportError(f"t2017_plugin needs {name}, which cannot be imported ({error}): {INSTALL}") from None
-        except ValueError as error:
-            # fairseq 0.12.2 from the index: "mutable default ... use default_factory" on Python 3.11 and later.
-            raise ImportError(
-                f"t2017_plugin needs a {name} that this Python can import, not the installed one ({error}): {INSTALL}"
-            ) from None
+        problem = _problem_with(name)
+        if problem:
+            raise UsageError(f"t2017_plugin needs {name}, {problem}: {SET_UP}, {INSTALL[name]}")
+
+
+def _problem_with(name: str) -> str:
+    """What is wrong with a library in one phrase; empty when it imports."""
+    try:
+        module = importlib.import_module(name)
+    except Exception as error:  # a broken build raises anything: OSError for a missing library, RuntimeError, ...
+        if isinstance(error, ModuleNotFoundError) and error.name == name:
+            return f"which is not installed for {sys.executable}"
+        # fairseq 0.12.2 comes here with "ValueError: mutable default ... use default_factory".
+        said = " ".join(f"{type(error).__name__}: {error}".split())
+        return f"and the one that is there cannot be imported by {sys.executable} ({said})"
+    if getattr(module, "__file__", None) is None:
+        del sys.modules[name]
+        folder = list(module.__path__)[0]
+        return f"and the folder {folder} hides it or there is none (starting in another directory may do)"
+    return ""

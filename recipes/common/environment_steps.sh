@@ -79,7 +79,11 @@ make_venv() {
         mapfile -t facts < <(inspect_python "$python")
         if [[ -n $ours && (-f $state/making || ${#facts[@]} -ne 5 || $(<"$state/location") != "$root") ]]; then
             say "$venv is unfinished, broken or was moved here: making it again"
-            [[ -n $dry_run ]] || rm -rf "$venv"
+            if [[ -n $dry_run ]]; then
+                state=$venv/gone python=$venv/gone  # what is there would not count
+            else
+                rm -rf "$venv"
+            fi
             interrupted=""
         elif ((${#facts[@]} != 5)); then
             fail "$venv is there but $python does not run; remove $venv and try again"

@@ -1,0 +1,102 @@
+# shellcheck shell=bash
+# Step 2: fairseq-train with the flags of the settings file, on the devices there are, gone on with after an interruption.
+# shellcheck disable=SC2034  # STEPS and FACTS are read by step and as_facts
+
+train() {
+    local FACTS=() STEPS=$ARM_RUN/steps
+    as_facts input < <(data_bin_files)
+    FACTS+=(--settings-file "$SETTINGS" train --base "$RUN")
+    overrides_as_facts
+    step train "${FACTS[@]}" --output "$ARM_RUN/checkpoints/checkpoint_last.pt" -- train_from_where_it_stands
+}
+
+train_from_where_it_stands() {
+    local checkpoints=$ARM_RUN/checkpoints record=$ARM_RUN/steps/training_began.json aside resumed FLAGS=()
+    mkdir -p "$ARM_RUN/logs"
+    read_flags train --set "checkpoint.save_dir=$checkpoints"
+    if [[ -d $checkpoints && $(helper common.steps start "$record" "${FACTS[@]}") != same ]]; then
+        aside=$checkpoints.$(date +%Y%m%d-%H%M%S)
+        say "the data or settings are others than those training began with; its checkpoints are now in $aside"
+        mv "$checkpoints" "$aside"
+        rm -f "$record"
+    fi
+    [[ -d $checkpoints ]] || mv -f "$ARM_RUN/logs/train.log" "$ARM_RUN/logs/train.log.before" 2>/dev/null || true
+    mkdir -p "$checkpoints"
+    helper common.steps start "$record" "${FACTS[@]}" >/dev/null
+    resumed=$(helper common.resume_point "$checkpoints")
+    [[ -z $resumed ]] || say "training goes on from $resumed"
+    helper common.machine --output "$ARM_RUN/machine.json" --root "$ROOT"
+    launch "$ARM_RUN/logs/train.log" fairseq-train "${FLAGS[@]}"
+}
+
+# Trains with one process, one for each GPU, or several on the CPUs; extra arguments win over those before.
+launch() {
+    local log=$1 gpus processes
+    shift
+    gpus=$(python -c 'import torch; print(torch.cuda.device_count())')
+    processes=${PROCESSES:-$((gpus > 1 ? gpus : 1))}
+    say "training with $processes process(es) on $( ((gpus)) && echo "$gpus GPU(s)" || echo CPUs); the log is $log"
+    if ((processes > 1)); then
+        share_the_batch "$processes" "$@"
+        set -- "$@" "${SHARE[@]}"
+    fi
+    if ((gpus)); then
+        ((processes <= gpus)) || fail "--processes $processes, but there are $gpus GPUs"
+        # fairseq starts the processes itself.
+        run_logged "$log" "$@" --distributed-world-size "$processes"
+    elif ((processes == 1)); then
+        run_logged "$log" "$@"
+    else
+        launch_on_cpus "$log" "$processes" "$@"
+    fi
+}
+
+# Sets SHARE to the flags that keep the tokens of an update what one process would have: fewer batches an update for each
+# process where the number divides, else smaller batches.
+share_the_batch() {
+    local processes=$1 update_freq tokens
+    shift
+    update_freq=$(value_of --update-freq "$@")
+    tokens=$(value_of --max-tokens "$@")
+    if ((${update_freq:-1} % processes == 0)); then
+        SHARE=(--update-freq $((update_freq / processes)))
+    else
+        SHARE=(--max-tokens $((tokens / processes)))
+    fi
+    say "for the same tokens an update as one process has, each of $processes gets ${SHARE[*]}"
+}
+
+# Prints the value of a flag in a list of arguments, the last one where it stands twice.
+value_of() {
+    local flag=$1 value=""
+    shift
+    while (($#)); do
+        [[ $1 != "$flag" ]] || value=${2:-}
+        shift
+    done
+    echo "$value"
+}
+
+# fairseq takes the number of processes on a machine from its GPUs, so on CPUs each process is told its rank.
+launch_on_cpus() {
+    local log=$1 processes=$2 port rank status=0 pids=()
+    shift 2
+    port=$(python -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+    export OMP_NUM_THREADS=${OMP_NUM_THREADS:-$((($(nproc) + processes - 1) / processes))}
+    trap 'kill "${pids[@]}" 2>/dev/null' EXIT
+    for ((rank = 0; rank < processes; rank++)); do
+        run_logged "$log$( ((rank)) && echo ".rank$rank")" "$@" --cpu --distributed-world-size "$processes" \
+            --distributed-rank "$rank" --distributed-init-method "tcp://127.0.0.1:$port" \
+            --distributed-backend gloo --distributed-no-spawn &
+        pids+=("$!")
+    done
+    # The first that fails ends the others, which would wait for it.
+    for ((rank = 0; rank < processes && status == 0; rank++)); do
+        wait -n || status=$?
+    done
+    if ((status)); then
+        kill "${pids[@]}" 2>/dev/null || true
+        fail "one of the $processes processes failed"
+    fi
+    trap - EXIT
+}

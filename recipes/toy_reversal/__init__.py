@@ -1,0 +1,1 @@
+"""The smallest whole job: sequences of digits, reversed."""

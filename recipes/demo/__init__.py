@@ -1,0 +1,1 @@
+"""The main job on real text: Home Assistant, English to German."""

@@ -7,13 +7,15 @@ went away, 143 told to terminate.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib
 import logging
 import os
 import pkgutil
 import signal
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
 from types import FrameType, ModuleType
 
 from t2017_plugin import commands
@@ -88,37 +90,45 @@ def _terminate(signal_number: int, frame: FrameType | None) -> None:
     raise SystemExit(128 + signal_number)
 
 
+@contextlib.contextmanager
+def _as_a_command() -> Iterator[None]:
+    """While a command runs: end well on SIGTERM, and keep what fairseq tells about its set-up out of the output."""
+    logger = logging.getLogger("fairseq")
+    level = logger.level
+    logger.setLevel(logging.WARNING)
+    handled = threading.current_thread() is threading.main_thread()
+    before = signal.signal(signal.SIGTERM, _terminate) if handled else None
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
+        if handled:
+            signal.signal(signal.SIGTERM, before)
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit status."""
     arguments = list(sys.argv[1:] if argv is None else argv)
+    name = "t2017"
     try:
         args = build_parser(arguments).parse_args(arguments)
-    except SystemExit as end:
-        return end.code if isinstance(end.code, int) else 0
-    # What fairseq tells while it sets up a task (sizes of dictionaries and the like) is not this command's output.
-    logging.getLogger("fairseq").setLevel(logging.WARNING)
-    before = None
-    try:
-        before = signal.signal(signal.SIGTERM, _terminate)
-    except ValueError:  # not in the main thread: nobody sends us signals there
-        pass
-    try:
-        status = args.run(args)
-        sys.stdout.flush()
+        name = f"t2017 {args.command}"
+        with _as_a_command():
+            status = int(args.run(args))
+            sys.stdout.flush()
         return status
     except UsageError as error:
-        print(f"t2017 {args.command}: {one_line(error)}", file=sys.stderr)
+        print(f"{name}: {one_line(error)}", file=sys.stderr)
         return 1
+    except SystemExit as end:  # help, a wrong call, or told to terminate
+        return end.code if isinstance(end.code, int) else int(end.code is not None)
     except BrokenPipeError:
         # Python would complain once more when it flushes stdout at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 128 + signal.SIGPIPE
     except (OSError, MemoryError) as error:
-        print(f"t2017 {args.command}: {one_line(error)}", file=sys.stderr)
+        print(f"{name}: {one_line(error)}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print(f"t2017 {args.command}: interrupted", file=sys.stderr)
+        print(f"{name}: interrupted", file=sys.stderr)
         return 128 + signal.SIGINT
-    finally:
-        if before is not None:
-            signal.signal(signal.SIGTERM, before)

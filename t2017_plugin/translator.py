@@ -105,11 +105,16 @@ class Translator:
         return [hypotheses[0].text for hypotheses in self.hypotheses(lines)]
 
     def hypotheses(
-        self, lines: Sequence[str], nbest: int = 1, progress: Callable[[int], None] | None = None
+        self,
+        lines: Sequence[str],
+        nbest: int = 1,
+        progress: Callable[[int], None] | None = None,
+        encoded: bool = False,
     ) -> list[list[Hypothesis]]:
         """The best translations of each line, best first; at least one and at most ``nbest``.
 
         Args:
+            encoded: the lines are not raw text but units of the dictionary, between spaces.
             progress: called after each batch with the number of lines that are done.
 
         Raises:
@@ -118,7 +123,8 @@ class Translator:
         if isinstance(lines, str):
             raise UsageError("give a list of lines to translate, not one string")
         generator = self._generator(nbest)
-        pieces = [piece for number, line in enumerate(lines) for piece in self._encode(number, line)]
+        encode = str if encoded else self.pipeline.encode
+        pieces = [piece for number, line in enumerate(lines) for piece in self._pieces(number, encode(line).split())]
         left = [0] * len(lines)
         for piece in pieces:
             left[piece.line] += 1
@@ -147,8 +153,7 @@ class Translator:
         index = self.dictionary.index(unit)
         return index if index >= self.dictionary.nspecial else self.dictionary.unk()
 
-    def _encode(self, number: int, line: str) -> list[_Piece]:
-        units = self.pipeline.encode(line).split()
+    def _pieces(self, number: int, units: list[str]) -> list[_Piece]:
         parts = cut_into_pieces(units, self.longest)
         self.cut_lines += len(parts) > 1
         pieces = []

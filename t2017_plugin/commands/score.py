@@ -1,4 +1,4 @@
-"""``t2017 score``: both BLEUs of a translation, each with its name."""
+"""``t2017 score``: both BLEUs of a translation or of a run, each with its name."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-SUMMARY = "print both BLEUs of a translation: sacreBLEU, and the paper's on split tokens"
+SUMMARY = "print both BLEUs of a translation or a run: sacreBLEU, and the paper's on split tokens"
 DESCRIPTION = """\
 Score a translation against a reference, both as raw (detokenised) text, a sentence a line. Printed are
 
@@ -16,6 +16,9 @@ Score a translation against a reference, both as raw (detokenised) text, a sente
   paper's BLEU  tokens of Moses' tokenizer.perl, compounds split at hyphens for German, cased, multi-bleu.perl:
                 how the paper's 27.3 and 28.4 were computed;
   chrF2         of the raw text.
+
+With CKPT (a run's folder or one checkpoint) and --data-bin, the last checkpoints are averaged, the test set is
+translated by the paper's search and the result is scored.
 
 The BLEU line that fairseq-generate prints is neither: with --remove-bpe it is BLEU on the tokens as they were
 prepared, without the compound split; with --tokenizer it splits detokenised text at spaces; with --scoring
@@ -25,26 +28,49 @@ EPILOG = """\
 examples:
   t2017 score --target-lang de --hyp out.de --ref test.de
   t2017 score --target-lang de --from-generate generate-test.txt --detokenize --ref test.de
+  t2017 score checkpoints/ --data-bin data-bin --source test.en --ref test.de
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``t2017 score``."""
-    hypothesis = parser.add_mutually_exclusive_group(required=True)
+    parser.add_argument("checkpoints", nargs="?", metavar="CKPT", help="a run's folder, or a checkpoint, to score")
+    text = parser.add_argument_group("to score a translation")
+    hypothesis = text.add_mutually_exclusive_group()
     hypothesis.add_argument("--hyp", metavar="FILE", help="the translation")
     hypothesis.add_argument(
-        "--from-generate",
-        metavar="FILE",
-        help="the output of fairseq-generate; its D lines are put in order and counted",
+        "--from-generate", metavar="FILE", help="output of fairseq-generate; its D lines are put in order and counted"
     )
-    parser.add_argument("--ref", required=True, metavar="FILE", help="the reference, as raw text")
-    parser.add_argument("--target-lang", required=True, metavar="LANG", help="de, fr, ...: for tokens and compounds")
-    parser.add_argument("--detokenize", action="store_true", help="the translation is Moses tokens: join them first")
+    text.add_argument("--ref", metavar="FILE", help="the reference, as raw text")
+    text.add_argument("--target-lang", metavar="LANG", help="de, fr, ...: for tokens and compounds")
+    text.add_argument("--detokenize", action="store_true", help="the translation is Moses tokens: join them first")
+    a_run = parser.add_argument_group("to score a run")
+    a_run.add_argument("--data-bin", metavar="DIR", help="the binarised data it was trained on")
+    a_run.add_argument("--last", type=int, default=5, metavar="N", help="average the last N (default: %(default)s)")
+    a_run.add_argument("--subset", default="test", metavar="NAME", help="what to translate (default: %(default)s)")
+    a_run.add_argument(
+        "--source", metavar="FILE", help="raw source; without it and --ref: DIR/raw, or what is binarised"
+    )
+    a_run.add_argument("--beam", type=int, default=4, metavar="N", help="width of the search (default: %(default)s)")
+    a_run.add_argument("--alpha", type=float, default=0.6, metavar="A", help="length penalty (default: %(default)s)")
+    a_run.add_argument("--cpu", action="store_true", help="do not use a GPU")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.set_defaults(wrong_call=parser.error)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Read, check and score."""
+    """Score what the call names."""
+    if args.checkpoints is None:
+        if not (args.hyp or args.from_generate) or not args.ref or not args.target_lang:
+            args.wrong_call("name --hyp (or --from-generate), --ref and --target-lang, or CKPT and --data-bin")
+        return score_texts(args)
+    if not args.data_bin or args.hyp or args.from_generate or args.detokenize:
+        args.wrong_call("CKPT is scored with --data-bin and without --hyp, --from-generate and --detokenize")
+    return score_run(args)
+
+
+def score_texts(args: argparse.Namespace) -> int:
+    """Read, check and score a translation."""
     from t2017_plugin.scoring.bleu import check_alignment
     from t2017_plugin.scoring.texts import looks_tokenised, read_generate_log, read_text
     from t2017_plugin.text_pipeline import moses_detokenize
@@ -59,6 +85,28 @@ def run(args: argparse.Namespace) -> int:
         if looks_tokenised(lines):
             print(f"warning: {name} looks tokenised, and sacreBLEU is meant for raw text{advice}", file=sys.stderr)
     print_scores(scores_of(hypotheses, references, args.target_lang), as_json=args.json)
+    return 0
+
+
+def score_run(args: argparse.Namespace) -> int:
+    """Average, translate and score."""
+    from t2017_plugin.scoring.parallel_text import find_parallel_text
+    from t2017_plugin.scoring.run import load_averaged, translate_test_set
+    from t2017_plugin.text_pipeline import TextPipeline
+    from t2017_plugin.translator import Translator
+
+    pipeline = TextPipeline.load(args.data_bin)
+    test_set = find_parallel_text(args.data_bin, args.subset, pipeline, args.source, args.ref)
+    translator, model = load_averaged(
+        args.checkpoints,
+        args.last,
+        lambda path: Translator.load(path, args.data_bin, args.beam, args.alpha, device="cpu" if args.cpu else None),
+    )
+    hypotheses = translate_test_set(translator, test_set)
+    target_lang = args.target_lang or pipeline.settings.target_lang
+    facts = {"model": model, "test_set": test_set.origin, "beam": args.beam, "alpha": args.alpha}
+    scores = {**facts, **scores_of(hypotheses, test_set.references, target_lang)}
+    print_scores(scores, as_json=args.json)
     return 0
 
 
@@ -85,6 +133,9 @@ def print_scores(scores: dict[str, Any], as_json: bool = False) -> None:
     if as_json:
         print(json.dumps(scores, indent=2))
         return
+    for name in ("model", "test_set", "beam", "alpha"):
+        if name in scores:
+            print(f"{name.replace('_', ' '):13} {scores[name]}")
     print(f"sacreBLEU     {Bleu(**scores['sacrebleu'])}")
     print(f"              {scores['sacrebleu']['signature']}")
     print(f"paper's BLEU  {Bleu(**scores['paper_bleu'])}")

@@ -12,6 +12,7 @@ from fairseq import utils
 from torch import Tensor
 
 from t2017_plugin.errors import UsageError
+from t2017_plugin.modules.decoder import Decoder
 
 
 def add_alignments(
@@ -22,7 +23,7 @@ def add_alignments(
     Raises:
         UsageError: a model cannot give its weights.
     """
-    if not all(hasattr(model.decoder, "select_hypotheses") for model in models):
+    if not all(isinstance(model.decoder, Decoder) for model in models):
         raise UsageError("--print-alignment with the paper's search needs t2017_transformer: use --search stock")
     source = sample["net_input"]["src_tokens"]
     extract = utils.extract_hard_alignment if how == "hard" else utils.extract_soft_alignment

@@ -19,6 +19,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from t2017_plugin.decoding.best import best_of_many
 from t2017_plugin.decoding.ensemble import Ensemble
 from t2017_plugin.decoding.length_penalty import length_penalty
 from t2017_plugin.errors import UsageError
@@ -65,6 +66,8 @@ class SearchSettings:
     alpha: float = 0.6
     form: str = "gnmt"
     min_length: int = 0
+    # How many of the best hypotheses are wanted; the search of a sentence stops when they are settled.
+    settled: int = 4
 
 
 def beam_search(
@@ -88,11 +91,11 @@ def beam_search(
     ensemble.start(net_input, beam)
     limit = torch.tensor(limits, device=device)
     original = torch.arange(sentences, device=device)
+    # All hypotheses of a sentence are the same at first: one is enough.
     alive = Hypotheses(
-        torch.empty(sentences, beam, 0, dtype=torch.long, device=device),
-        torch.empty(sentences, beam, 0, device=device),
-        # At first all hypotheses of a sentence are the same: only one may be continued.
-        torch.full((sentences, beam), -torch.inf, device=device).index_fill_(1, original.new_zeros(1), 0.0),
+        torch.empty(sentences, 1, 0, dtype=torch.long, device=device),
+        torch.empty(sentences, 1, 0, device=device),
+        torch.zeros(sentences, 1, device=device),
     )
     finished = alive.take(original.new_zeros(sentences, 0))
     penalty_at_limit = torch.tensor(
@@ -100,20 +103,21 @@ def beam_search(
     )
 
     for length in range(1, max(limits, default=0) + 1):
-        inputs = torch.cat([alive.tokens.new_full((*alive.score.shape, 1), start), alive.tokens], dim=-1).flatten(0, 1)
-        scores = ensemble.log_probabilities(inputs)
-        vocabulary = scores.size(-1)
-        scores[:, list(never)] = -torch.inf
+        first = alive.tokens.new_full((*alive.score.shape, 1), start)
+        scores, total = ensemble.scores(torch.cat([first, alive.tokens], dim=-1))
+        scores[..., list(never)] = -torch.inf
         if length <= settings.min_length:
-            scores[:, eos] = -torch.inf
-        scores = scores.unflatten(0, (-1, beam))
+            scores[..., eos] = -torch.inf
         if prefix is not None and length <= prefix.size(1):
             scores = _force(scores, prefix[original, length - 1])
 
-        # 1. the best 2 * beam continuations
-        scores = (alive.score.unsqueeze(-1) + scores).flatten(1)
-        best, index = scores.topk(min(2 * beam, scores.size(1)))
-        parent, token = index // vocabulary, index % vocabulary
+        # 1. the best 2 * beam continuations: they are among the best 2 * beam of each hypothesis
+        each, token = best_of_many(scores, 2 * beam)
+        each = alive.score.unsqueeze(-1) + each - total.unsqueeze(-1)
+        best, index = each.flatten(1).topk(min(2 * beam, each.size(1) * each.size(2)))
+        parent, token = index // each.size(2), token.flatten(1).gather(1, index)
+        if best.size(1) < beam:
+            best, parent, token = _fill(best, beam), _fill(parent, beam), _fill(token, beam)
         candidates = alive.take(parent)
         candidates = Hypotheses(
             torch.cat([candidates.tokens, token.unsqueeze(-1)], dim=-1),
@@ -135,40 +139,55 @@ def beam_search(
         score, place = best.masked_fill(ends, -torch.inf).topk(beam)
         alive = candidates.take(place)
         alive.score = score
-        parent = parent.gather(1, place)
 
-        worst = finished.score.masked_fill(finished.score.isneginf(), torch.inf).min(dim=1).values
+        # What is wanted is settled when even the last of it beats what the best alive hypothesis could still reach.
+        wanted = finished.score[:, : settings.settled]
+        worst = wanted.masked_fill(wanted.isneginf(), torch.inf).min(dim=1).values
         beaten = worst.isfinite() & (worst > alive.score[:, 0] / penalty_at_limit)
         done = beaten | limit.eq(length)
-        for i in done.nonzero().flatten().tolist():
-            results[int(original[i])] = _result(finished, alive, i, eos)
-        on = (~done).nonzero().flatten()
-        if on.numel() == 0:
+        leaving = done.nonzero().flatten().tolist()
+        for i in leaving:
+            results[int(original[i])] = _result(finished, alive, i, eos, settings.settled)
+        if len(leaving) == len(done):
             break
-        rows = (torch.arange(len(parent), device=device).unsqueeze(1) * beam + parent)[on].flatten()
-        leaving = on.numel() < done.numel()
-        ensemble.select(rows, on if leaving else None)
-        if leaving:
+        on = _order(done, leaving) if leaving else None
+        ensemble.select(parent.gather(1, place), on)
+        if on is not None:
             alive, finished = alive.keep(on), finished.keep(on)
             limit, original, penalty_at_limit = limit[on], original[on], penalty_at_limit[on]
     return results
 
 
+def _order(done: Tensor, leaving: list[int]) -> Tensor:
+    """The sentences that go on, those from the end in the places of those that leave. Shape: (B,) -> (new B,)."""
+    count = len(done) - len(leaving)
+    order = torch.arange(count, device=done.device)
+    gaps = [i for i in leaving if i < count]
+    order[gaps] = (~done[count:]).nonzero().flatten() + count
+    return order
+
+
+def _fill(x: Tensor, width: int) -> Tensor:
+    """Repeats the last candidate where a small vocabulary gives too few. Shape: (B, n) -> (B, width)."""
+    filler = x[:, -1:].expand(-1, width - x.size(1))
+    return torch.cat([x, torch.full_like(filler, -torch.inf) if x.is_floating_point() else filler], dim=1)
+
+
 def _force(scores: Tensor, token: Tensor) -> Tensor:
-    """Leaves only the forced token of each sentence; -1 forces nothing. Shape: scores: (B, beam, V); token: (B,)."""
+    """Leaves only the forced token of each sentence; -1 forces nothing. Shape: scores: (B, n, V); token: (B,)."""
     forced = token.clamp(min=0)[:, None, None].expand(-1, scores.size(1), 1)
     only = torch.full_like(scores, -torch.inf).scatter(-1, forced, scores.gather(-1, forced))
     return torch.where(token.ge(0)[:, None, None], only, scores)
 
 
-def _result(finished: Hypotheses, alive: Hypotheses, sentence: int, eos: int) -> list[dict[str, Any]]:
-    """The hypotheses of one sentence, best first; the alive ones where nothing has finished."""
+def _result(finished: Hypotheses, alive: Hypotheses, sentence: int, eos: int, most: int) -> list[dict[str, Any]]:
+    """The best hypotheses of one sentence, at most ``most``; the alive ones where nothing has finished."""
     complete = bool(finished.score[sentence, 0].isfinite())
     chosen = finished if complete else alive
     if not chosen.score[sentence].isfinite().any():
         raise UsageError("the model gives no token a finite probability: are its weights finite (fp16 overflow)?")
     result = []
-    for place in chosen.score[sentence].isfinite().nonzero().flatten().tolist():
+    for place in chosen.score[sentence, :most].isfinite().nonzero().flatten().tolist():
         tokens = chosen.tokens[sentence, place]
         if complete:
             tokens = tokens[: int(tokens.eq(eos).nonzero()[0]) + 1]

@@ -72,9 +72,12 @@ class PaperGenerator:
             raise UsageError(f"--nbest {args.nbest} is more than --beam {beam}")
         if extra_length < 0:
             raise UsageError(f"--extra-length is {extra_length}: it must be 0 or more")
+        # One hypothesis wanted: it is settled once it beats the best alive one, which the others need not do. The best
+        # hypothesis is the same either way; the authors' rule, over all of the beam, decides about the lower ones.
+        settled = 1 if int(getattr(args, "nbest", beam)) == 1 else beam
         self.ensemble = Ensemble(models)
         self.pad, self.eos = dictionary.pad(), dictionary.eos()
-        self.settings = SearchSettings(beam, alpha, form, max(0, int(getattr(args, "min_len", -1))))
+        self.settings = SearchSettings(beam, alpha, form, max(0, int(getattr(args, "min_len", -1))), settled)
         self.extra_length = extra_length
         self.never = () if allow_all_tokens else (dictionary.pad(), dictionary.bos())
         # fairseq's defaults are 0 and 200; any other pair is a wish of the user's.

@@ -84,6 +84,16 @@ class MultiHeadAttention(nn.Module):
             )
         return self.w_o(heads.transpose(1, 2).flatten(-2)), weights
 
+    def attend_masked(self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> Tensor:
+        """Equation (1) and W^O with a mask that is added to the scores; for decoding, so without dropout.
+
+        Shape:
+            query: (B, h, T, d_k); key: (B, h, S, d_k); value: (B, h, S, d_v); mask: broadcastable to (B, h, T, S)
+            -> (B, T, d_model)
+        """
+        heads = F.scaled_dot_product_attention(query, key, value, attn_mask=mask)
+        return self.w_o(heads.transpose(1, 2).flatten(-2))
+
 
 class SelfAttention(MultiHeadAttention):
     """Queries, keys and values from the same sequence (section 3.2.3, second and third use)."""
@@ -122,19 +132,10 @@ class EncoderDecoderAttention(MultiHeadAttention):
     def forward(
         self, x: Tensor, key: Tensor, value: Tensor, hidden: Tensor | None = None, need_weights: bool = False
     ) -> tuple[Tensor, Tensor | None]:
-        """Attends over one sentence's keys from every hypothesis of that sentence.
-
-        In a beam search x has ``beam`` rows for each row of the keys; they are treated as further query positions, so
-        that the keys are never copied for each hypothesis.
+        """Attends over the encoder's output, whose keys and values come from ``project_memory``.
 
         Shape:
-            x: (B * beam, T, d_model); key, value: (B, h, S, d_k or d_v); hidden: (B, 1, 1, S)
-            -> (B * beam, T, d_model) and weights (B * beam, h, T, S) or None
+            x: (B, T, d_model); key, value: (B, h, S, d_k or d_v); hidden: (B, 1, 1, S)
+            -> (B, T, d_model) and weights (B, h, T, S) or None
         """
-        rows, length = x.shape[:2]
-        sentences = key.size(0)
-        folded = x.reshape(sentences, -1, x.size(-1))
-        output, weights = self.attend(self.split_heads(self.w_q(folded)), key, value, hidden, False, need_weights)
-        if weights is not None and rows != sentences:
-            weights = weights.unflatten(2, (-1, length)).transpose(1, 2).flatten(0, 1)
-        return output.view(rows, length, -1), weights
+        return self.attend(self.split_heads(self.w_q(x)), key, value, hidden, False, need_weights)

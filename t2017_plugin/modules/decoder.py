@@ -8,8 +8,8 @@ import torch.nn.functional as F
 from fairseq.models import FairseqIncrementalDecoder
 from torch import Tensor, nn
 
-from t2017_plugin.modules.attention import EncoderDecoderAttention, SelfAttention
-from t2017_plugin.modules.cache import DecoderCache, LayerCache
+from t2017_plugin.modules.attention import EncoderDecoderAttention, SelfAttention, attention_weights, visible
+from t2017_plugin.modules.cache import DecoderCache, additive
 from t2017_plugin.modules.embeddings import TokenEmbedding
 from t2017_plugin.modules.feed_forward import FeedForward
 from t2017_plugin.modules.residual import ResidualNorm
@@ -43,27 +43,25 @@ class DecoderLayer(nn.Module):
         attended, self_weights = self.self_attention(x, causal=True, need_weights=need_weights)
         x = self.self_attention_norm(x, attended)
         key, value = self.encoder_attention.project_memory(memory)
-        return *self._finish(x, key, value, memory_hidden, need_weights), self_weights
-
-    def step(
-        self, x: Tensor, cache: LayerCache, memory_hidden: Tensor | None, need_weights: bool = False
-    ) -> tuple[Tensor, Tensor | None]:
-        """The newest position only, from the cache.
-
-        Shape:
-            x: (B * beam, 1, d_model) -> the same, and weights (B * beam, h, 1, S) or None
-        """
-        query, key, value = self.self_attention.project(x)
-        key, value = cache.append(key, value)
-        attended, _ = self.self_attention.attend(query, key, value, None, False, False)
-        x = self.self_attention_norm(x, attended)
-        return self._finish(x, cache.memory_key, cache.memory_value, memory_hidden, need_weights)
-
-    def _finish(
-        self, x: Tensor, key: Tensor, value: Tensor, memory_hidden: Tensor | None, need_weights: bool
-    ) -> tuple[Tensor, Tensor | None]:
         attended, weights = self.encoder_attention(x, key, value, memory_hidden, need_weights)
         x = self.encoder_attention_norm(x, attended)
+        return self.feed_forward_norm(x, self.feed_forward(x)), weights, self_weights
+
+    def step(
+        self, x: Tensor, cache: DecoderCache, layer: int, need_weights: bool = False
+    ) -> tuple[Tensor, Tensor | None]:
+        """The newest position of all hypotheses of each sentence, from the cache.
+
+        Shape:
+            x: (B, hypotheses, d_model) -> the same, and weights (B, h, hypotheses, S) or None
+        """
+        query, key, value = self.self_attention.project(x)
+        key, value = cache.append(layer, key, value)
+        x = self.self_attention_norm(x, self.self_attention.attend_masked(query, key, value, cache.mask))
+        query = self.encoder_attention.split_heads(self.encoder_attention.w_q(x))
+        key, value = cache.memory[layer]
+        weights = attention_weights(query, key, cache.memory_mask.isneginf()) if need_weights else None
+        x = self.encoder_attention_norm(x, self.encoder_attention.attend_masked(query, key, value, cache.memory_mask))
         return self.feed_forward_norm(x, self.feed_forward(x)), weights
 
 
@@ -86,21 +84,27 @@ class Decoder(FairseqIncrementalDecoder):
         self.longest = config.max_learned_positions if config.positions == "learned" else None
         self.need_weights = False
 
-    def embed(self, tokens: Tensor, first: int = 0) -> Tensor:
+    def embed(self, tokens: Tensor) -> Tensor:
         """Dropout(embedding * sqrt(d_model) + position) of the shifted targets (sections 3.4, 3.5, 5.4).
 
         fairseq writes EOS in front of the shifted targets. The authors' code puts a zero vector there, and so do we
-        unless ``--decoder-start eos`` asks for stock's way. ``first`` is the position of the first column.
+        unless ``--decoder-start eos`` asks for stock's way.
 
         Shape:
             tokens: (B, T) -> (B, T, d_model)
         """
         x = self.embedding(tokens)
-        length = first + tokens.size(1)
-        if self.zero_start and first == 0:
+        if self.zero_start:
             x = F.pad(x[:, 1:], (0, 0, 1, 0))
-        positions = torch.arange(first, length, device=tokens.device)
-        return self.dropout(x + self.positions(positions, length))
+        length = tokens.size(1)
+        return self.dropout(x + self.positions(torch.arange(length, device=tokens.device), length))
+
+    def embed_newest(self, tokens: Tensor, position: int) -> Tensor:
+        """``embed`` for tokens that all stand at one position. Shape: (B, hypotheses) -> (B, hypotheses, d_model)."""
+        x = self.embedding(tokens)
+        if self.zero_start and position == 0:
+            x = torch.zeros_like(x)
+        return self.dropout(x + self.positions(torch.tensor([position], device=tokens.device), position + 1))
 
     def forward(
         self,
@@ -149,23 +153,33 @@ class Decoder(FairseqIncrementalDecoder):
     def _newest_position(
         self, tokens: Tensor, encoder_out: dict[str, list[Tensor]], state: dict[str, Any], need_weights: bool
     ) -> tuple[Tensor, dict[str, Any]]:
+        rows = tokens.size(0)
         if CACHE not in state:
-            state[CACHE] = self.start_cache(encoder_out)
-        cache: DecoderCache = state[CACHE]
-        need_weights = need_weights or self.need_weights
-        x = self.embed(tokens[:, -1:], first=cache.length)
-        weights = None
-        for layer, layer_cache in zip(self.layers, cache.layers, strict=True):
-            x, weights = layer.step(x, layer_cache, cache.memory_hidden, need_weights and layer is self.layers[-1])
-        cache.length += 1
-        return x, {"attn": [None if weights is None else weights.mean(dim=1)], "inner_states": None}
+            state[CACHE] = self.start_cache(encoder_out, rows // encoder_out["encoder_out"][0].size(0))
+        x, weights = self.step(tokens[:, -1].view(state[CACHE].sentences, -1), state[CACHE], need_weights)
+        if weights is not None:
+            weights = weights.mean(dim=1).reshape(rows, 1, -1)
+        return x.reshape(rows, 1, -1), {"attn": [weights], "inner_states": None}
 
-    def start_cache(self, encoder_out: dict[str, list[Tensor]]) -> DecoderCache:
+    def step(self, tokens: Tensor, cache: DecoderCache, need_weights: bool = False) -> tuple[Tensor, Tensor | None]:
+        """Features of the newest position of every hypothesis, and, if wanted, the last layer's weights.
+
+        Shape:
+            tokens: (B, hypotheses), the newest token of each -> (B, hypotheses, d_model), (B, h, hypotheses, S)
+        """
+        x = self.embed_newest(tokens, cache.length)
+        cache.begin_step(tokens.size(1))
+        need_weights = need_weights or self.need_weights
+        weights = None
+        for i, layer in enumerate(self.layers):
+            x, weights = layer.step(x, cache, i, need_weights and i == len(self.layers) - 1)
+        return x, weights
+
+    def start_cache(self, encoder_out: dict[str, list[Tensor]], beam: int) -> DecoderCache:
         """Keys and values of the encoder's output, once for each sentence, and nothing decoded yet."""
-        cache = DecoderCache(self._hidden(encoder_out))
-        for layer in self.layers:
-            cache.layers.append(LayerCache(*layer.encoder_attention.project_memory(encoder_out["encoder_out"][0])))
-        return cache
+        memory = encoder_out["encoder_out"][0]
+        projected = [layer.encoder_attention.project_memory(memory) for layer in self.layers]
+        return DecoderCache(projected, additive(visible(self._hidden(encoder_out)), memory.dtype), beam)
 
     @staticmethod
     def _hidden(encoder_out: dict[str, list[Tensor]]) -> Tensor:
@@ -186,13 +200,7 @@ class Decoder(FairseqIncrementalDecoder):
     def reorder_incremental_state(self, incremental_state: dict[str, Any], new_order: Tensor) -> None:
         """Called by fairseq's own search, in which each hypothesis has its own copy of the encoder's output."""
         if CACHE in incremental_state:
-            incremental_state[CACHE].select(new_order, new_order)
-
-    def select_hypotheses(
-        self, incremental_state: dict[str, Any], hypotheses: Tensor, sentences: Tensor | None
-    ) -> None:
-        """Called by the paper's search, in which the hypotheses of a sentence share the encoder's output."""
-        incremental_state[CACHE].select(hypotheses, sentences)
+            incremental_state[CACHE].keep_sentences(new_order)
 
     def make_generation_fast_(self, need_attn: bool = False, **unused: Any) -> None:
         """fairseq's word that attention weights are (not) wanted in decoding."""

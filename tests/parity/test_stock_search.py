@@ -11,6 +11,7 @@ from fairseq.sequence_scorer import SequenceScorer
 
 from t2017_plugin.decoding.generator import PaperGenerator
 from t2017_plugin.decoding.length_penalty import length_penalty
+from t2017_plugin.modules.decoder import CACHE
 
 pytestmark = pytest.mark.parity
 
@@ -158,10 +159,13 @@ def test_cached_equals_uncached_when_hypotheses_change_places(
         torch.testing.assert_close(newest[:, -1], whole[:, -1], rtol=1e-4, atol=1e-5)
         stay = torch.tensor([0, 2, 3]) if step == 2 else torch.tensor([1, 0]) if step == 4 else None
         on = torch.arange(len(sentences)) if stay is None else stay
-        parent = torch.randint(beam, (len(on), beam), generator=generator)
+        full_parent = torch.randint(beam, (len(sentences), beam), generator=generator)
+        parent = full_parent[on]
         order = (on[:, None] * beam + parent).flatten()
         if shared:
-            model.decoder.select_hypotheses(state, order, stay)
+            state[CACHE].choose_parents(full_parent)
+            if stay is not None:
+                state[CACHE].keep_sentences(stay)
         else:
             model.decoder.reorder_incremental_state_scripting(state, order)
             cached_from = model.encoder.reorder_encoder_out(cached_from, order)

@@ -6,7 +6,14 @@ import pytest
 import torch
 from torch import Tensor
 
-from t2017_plugin.modules.attention import EncoderDecoderAttention, SelfAttention, attention_weights, causal_mask
+from t2017_plugin.modules.attention import (
+    EncoderDecoderAttention,
+    SelfAttention,
+    attention_weights,
+    causal_mask,
+    visible,
+)
+from t2017_plugin.modules.cache import additive
 
 pytestmark = pytest.mark.unit
 # Sums of a few dozen float32 products in another order.
@@ -116,14 +123,14 @@ def test_attention_dropout_only_when_training() -> None:
     assert torch.equal(attention(x)[0], attention(x)[0])
 
 
-def test_hypotheses_share_their_sentence() -> None:
-    """Three hypotheses a sentence over one copy of its keys: the same as over three copies."""
+def test_added_mask_of_decoding() -> None:
+    """A mask of 0 and minus infinity hides what a boolean one hides."""
     torch.manual_seed(4)
     attention = EncoderDecoderAttention(16, 2, 4, 6)
-    memory, x = torch.randn(2, 5, 16), torch.randn(6, 1, 16)
+    memory, x = torch.randn(2, 5, 16), torch.randn(2, 3, 16)
     hidden = torch.tensor([[False] * 5, [False] * 3 + [True] * 2])[:, None, None, :]
-    copied = attention(x, *attention.project_memory(memory.repeat_interleave(3, 0)), hidden.repeat_interleave(3, 0))[0]
-    for need_weights in (False, True):
-        shared, weights = attention(x, *attention.project_memory(memory), hidden, need_weights)
-        torch.testing.assert_close(shared, copied, atol=ROUNDING, rtol=0)
-    assert weights.shape == (6, 2, 1, 5) and weights[3:, ..., 3:].eq(0).all()
+    key, value = attention.project_memory(memory)
+    expected, _ = attention(x, key, value, hidden)
+    query = attention.split_heads(attention.w_q(x))
+    actual = attention.attend_masked(query, key, value, additive(visible(hidden), x.dtype))
+    torch.testing.assert_close(actual, expected, atol=ROUNDING, rtol=0)

@@ -1,6 +1,7 @@
 """The whole model (sections 3.1 to 3.4): order of norm and residual, leaks, tying, dropout sites, cache, counts."""
 
 import math
+from typing import Any
 
 import pytest
 import torch
@@ -11,6 +12,7 @@ from t2017_plugin.errors import UsageError
 from t2017_plugin.models.architectures import settings
 from t2017_plugin.models.config import T2017TransformerConfig
 from t2017_plugin.models.transformer_2017 import T2017Transformer
+from t2017_plugin.modules.decoder import CACHE
 from tests.builders import EOS, PAD, make_batch, make_model, make_task
 
 pytestmark = pytest.mark.unit
@@ -161,15 +163,16 @@ def test_cache_follows_random_reordering() -> None:
         encoder_out = model.encoder(source)
         copied = model.encoder.reorder_encoder_out(encoder_out, torch.arange(2).repeat_interleave(beam))
         tokens = torch.full((2 * beam, 1), EOS)
-        state: dict[str, object] = {}
+        state: dict[str, Any] = {}
         for _ in range(7):
             step, _ = model.decoder(tokens, encoder_out=encoder_out, incremental_state=state)
             full, _ = model.decoder(tokens, encoder_out=copied)
             torch.testing.assert_close(step[:, 0], full[:, -1], atol=ROUNDING, rtol=0)
-            parents = torch.randint(beam, (2, beam), generator=generator) + torch.tensor([[0], [beam]])
-            model.decoder.select_hypotheses(state, parents.flatten(), None)
+            parents = torch.randint(beam, (2, beam), generator=generator)
+            state[CACHE].choose_parents(parents)
             newest = torch.randint(4, 40, (2 * beam, 1), generator=generator)
-            tokens = torch.cat([tokens[parents.flatten()], newest], dim=1)
+            rows = (parents + torch.tensor([[0], [beam]])).flatten()
+            tokens = torch.cat([tokens[rows], newest], dim=1)
 
 
 def test_weights_of_all_attentions_on_request() -> None:

@@ -4,13 +4,13 @@ A setting given on the command line wins over the architecture's, and what an ar
 base model (the defaults of ``T2017TransformerConfig``).
 """
 
-import importlib.util
 from collections.abc import Mapping
 from typing import Any
 
-from fairseq.models import register_model_architecture
+from fairseq.models import ARCH_CONFIG_REGISTRY, register_model_architecture
 
 from t2017_plugin.models.config import T2017TransformerConfig
+from t2017_plugin.models.precision import settle_precision
 from t2017_plugin.models.transformer_2017 import MODEL_NAME
 
 BIG = {"d_model": 1024, "d_ff": 4096, "heads": 16}
@@ -66,9 +66,7 @@ def apply(settings_of_architecture: Mapping[str, Any], args: Any) -> None:
     for name, value in settings_of_architecture.items():
         if getattr(args, name, None) is None:
             setattr(args, name, value)
-    # fairseq turns its TPU mode on with --bf16, which a CPU or GPU must not get.
-    if getattr(args, "bf16", False) and getattr(args, "tpu", False) and not importlib.util.find_spec("torch_xla"):
-        args.tpu = False
+    settle_precision(args)
 
 
 def _register(name: str) -> None:
@@ -77,3 +75,6 @@ def _register(name: str) -> None:
 
 for _name in ARCHITECTURES:
     _register(_name)
+
+# The model's own name is an architecture too, the base model; fairseq gives it a function that does nothing.
+ARCH_CONFIG_REGISTRY[MODEL_NAME] = settle_precision

@@ -92,8 +92,8 @@ def _terminate(signal_number: int, frame: FrameType | None) -> None:
 
 @contextlib.contextmanager
 def _as_a_command() -> Iterator[None]:
-    """While a command runs: end well on SIGTERM, and keep what fairseq tells about its set-up out of the output."""
-    logger = logging.getLogger("fairseq")
+    """While a command runs: end well on SIGTERM, and show warnings but not what libraries tell about their set-up."""
+    logger = logging.getLogger()  # one of fairseq's modules sets it to show everything
     level = logger.level
     logger.setLevel(logging.WARNING)
     handled = threading.current_thread() is threading.main_thread()

@@ -12,7 +12,8 @@ INSTALL = {
     "torch": "pip install torch==2.13.0, or another PyTorch from 2.6 on",
     "fairseq": (
         "pip install -r requirements/build.txt -r requirements/fairseq.txt and then "
-        f"pip install --no-deps --no-build-isolation fairseq-fixed=={SUPPORTED_FAIRSEQ}"
+        "pip install --no-deps --no-build-isolation -r requirements/fairseq-fixed.txt"
+        f" (fairseq-fixed {SUPPORTED_FAIRSEQ})"
     ),
 }
 SET_UP = "in the plugin's checkout, 'make venv' makes an environment with everything; to mend this one"

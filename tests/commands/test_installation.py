@@ -24,10 +24,10 @@ REQUIREMENTS = sorted((ROOT / "requirements").glob("*.txt"))
 
 
 def read_pins(path: Path) -> dict[str, str]:
-    """Name and version of every line of a requirements file; a line that pins nothing fails."""
+    """Name and version of every line of a requirements file; a line that neither pins nor forbids wheels fails."""
     pins = {}
     for line in path.read_text().splitlines():
-        if line and not line.startswith("#"):
+        if line and not line.startswith(("#", "--no-binary ")):
             match = re.fullmatch(r"([a-z0-9-]+)==([0-9][0-9a-z.]*)", line)
             assert match, f"{path.name} does not pin: {line}"
             pins[match[1]] = match[2]
@@ -140,6 +140,11 @@ def test_one_version_of_fairseq_is_supported_everywhere() -> None:
     assert f"fairseq-fixed {SUPPORTED_FAIRSEQ}" in (ROOT / "docs" / "installation.md").read_text()
 
 
+def test_fairseq_is_compiled_and_not_taken_as_a_wheel() -> None:
+    """A wheel of an index is made for some other PyTorch, and its compiled parts do not load."""
+    assert "\n--no-binary fairseq-fixed\n" in (ROOT / "requirements" / "fairseq-fixed.txt").read_text()
+
+
 # What is said when something is missing
 
 
@@ -167,7 +172,8 @@ def test_without_torch_one_line_says_what_to_install(tmp_path: Path) -> None:
 def test_without_fairseq_one_line_says_what_to_install(code: str, libraries: Path) -> None:
     line = one_line_of(run_python(code, libraries, cwd=libraries))
     assert "needs fairseq, which is not installed for" in line
-    assert "pip install --no-deps --no-build-isolation fairseq-fixed==0.12.3.1" in line
+    assert "pip install --no-deps --no-build-isolation -r requirements/fairseq-fixed.txt" in line
+    assert "fairseq-fixed 0.12.3.1" in line
 
 
 def test_a_fairseq_that_this_python_cannot_import_is_named_with_its_error(libraries: Path) -> None:

@@ -23,10 +23,10 @@ class TranslationHubInterface(hub_utils.GeneratorHubInterface):
         return self.sample(sentences, beam or self.cfg.generation.beam, verbose, **kwargs)
 
     def generate(
-        self, tokenized_sentences: Any, beam: int | None = None, **kwargs: Any
+        self, tokenized_sentences: Any, beam: int | None = None, verbose: bool = False, **kwargs: Any
     ) -> list[list[dict[str, Tensor]]]:
         """Hypotheses with scores (nats, normalised) of already encoded sentences, best first."""
-        return super().generate(tokenized_sentences, beam or self.cfg.generation.beam, **kwargs)
+        return super().generate(tokenized_sentences, beam or self.cfg.generation.beam, verbose, **kwargs)
 
 
 def load_hub_interface(path: str, checkpoint_file: str, data: str, **overrides: Any) -> TranslationHubInterface:

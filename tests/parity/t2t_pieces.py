@@ -10,6 +10,7 @@ from fairseq.data import data_utils
 from torch import Tensor, nn
 
 from t2017_plugin.criterions.label_smoothing import smoothed_cross_entropy
+from t2017_plugin.models.config import T2017TransformerConfig
 from t2017_plugin.modules.positions import sinusoid
 from t2017_plugin.modules.residual import ResidualNorm
 from t2017_plugin.optim.adam import T2017Adam, T2017AdamConfig
@@ -53,9 +54,9 @@ def losses(key: str) -> Tensor:
 
 
 def layer_norm(default: bool) -> Tensor:
-    """The module of every sub-layer on a sub-layer output of zero."""
+    """The module of every sub-layer, with the default epsilon, on a sub-layer output of zero."""
     x = tensor("layer_norm/x")
-    module = ResidualNorm(x.size(-1), 0.0, 1e-6)
+    module = ResidualNorm(x.size(-1), 0.0, T2017TransformerConfig().layer_norm_eps)
     if not default:
         module.norm.weight.data, module.norm.bias.data = tensor("layer_norm/scale"), tensor("layer_norm/bias")
     return module(x, torch.zeros_like(x)).detach()

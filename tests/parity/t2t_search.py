@@ -25,9 +25,9 @@ def model_of(file: str) -> Ours:
     return ours
 
 
-def generator(ours: Ours, beam: int, alpha: float, extra: int, allow_padding: bool) -> PaperGenerator:
+def generator(ours: Ours, beam: int, alpha: float, extra: int, nbest: int, allow_padding: bool) -> PaperGenerator:
     """The plugin's generator; in ``base_nobias``, where nothing finishes, with T2T's limit, one for the whole batch."""
-    args = Namespace(beam=beam, lenpen=alpha, nbest=beam, min_len=-1)
+    args = Namespace(beam=beam, lenpen=alpha, nbest=nbest, min_len=-1)
     if ours.file == "base_nobias":
         args.max_len_a, args.max_len_b = 0, ours.source().size(1) + extra - 1
     return PaperGenerator(
@@ -36,8 +36,8 @@ def generator(ours: Ours, beam: int, alpha: float, extra: int, allow_padding: bo
 
 
 @cache
-def hypotheses(file: str, key: str, allow_padding: bool = True) -> list[list[dict[str, Any]]]:
-    """Our n-best lists for the sentences behind one of T2T's.
+def hypotheses(file: str, key: str, nbest: int | None = None, allow_padding: bool = True) -> list[list[dict[str, Any]]]:
+    """Our n-best lists for the sentences behind one of T2T's; as long as the beam, as T2T's are, unless told otherwise.
 
     T2T may generate padding. In ``base_nobias`` it does; elsewhere padding still takes a place among the 2 * beam
     candidates, and with beam 21 and 44 types EOS may then have none.
@@ -49,7 +49,8 @@ def hypotheses(file: str, key: str, allow_padding: bool = True) -> list[list[dic
     if found[4] is not None:
         row = tokens[int(found[4])]
         tokens = row[row.ne(0)].unsqueeze(0)
-    search = generator(ours, int(found[1]), float(found[2]), int(found[3]), allow_padding)
+    beam = int(found[1])
+    search = generator(ours, beam, float(found[2]), int(found[3]), nbest or beam, allow_padding)
     return search.generate([ours.model], {"net_input": {"src_tokens": tokens, "src_lengths": tokens.ne(0).sum(1)}})
 
 

@@ -12,14 +12,17 @@ LISTS = [(file, key) for file in ("beam_trained", "beam_weak") for key in load(f
 BATCHES = [(file, key) for file, key in LISTS if "_single" not in key]
 
 
+@pytest.mark.parametrize("nbest", [None, 1])
 @pytest.mark.parametrize(("file", "key"), LISTS)
-def test_padding_is_never_generated_and_the_best_stays(file: str, key: str) -> None:
-    """As users search: T2T's best hypotheses have no padding, so that forbidding it changes none of them."""
-    recorded = load(file)[key]
-    for i, found in enumerate(hypotheses(file, key, allow_padding=False)):
+def test_the_best_hypothesis_as_users_search(file: str, key: str, nbest: int | None) -> None:
+    """Padding is never generated, and perhaps only the best is wanted: T2T's best hypotheses stay the best."""
+    recorded, scores = load(file)[key], load(file)[key.removesuffix("ids") + "scores"]
+    for i, found in enumerate(hypotheses(file, key, nbest, allow_padding=False)):
+        assert nbest is None or len(found) == nbest
         assert all(0 not in hypothesis["tokens"].tolist() for hypothesis in found)
         best = recorded[i, 0, 1:].tolist()
         assert found[0]["tokens"].tolist() == best[: best.index(1) + 1]
+        assert float(found[0]["score"]) == pytest.approx(scores[i, 0], abs=1e-4)
 
 
 @pytest.mark.parametrize(("file", "key"), BATCHES)

@@ -76,6 +76,7 @@ class PaperGenerator:
         # hypothesis is the same either way; the authors' rule, over all of the beam, decides about the lower ones.
         settled = 1 if int(getattr(args, "nbest", beam)) == 1 else beam
         self.ensemble = Ensemble(models)
+        self.positions = min(model.max_decoder_positions() for model in models)
         self.pad, self.eos = dictionary.pad(), dictionary.eos()
         self.settings = SearchSettings(beam, alpha, form, max(0, int(getattr(args, "min_len", -1))), settled)
         self.extra_length = extra_length
@@ -90,12 +91,13 @@ class PaperGenerator:
         """Most tokens that may be generated, EOS counted, for a source of ``source_length`` tokens with its EOS.
 
         Source + extra length. Explicit ``--max-len-a`` and ``--max-len-b`` replace that by floor(a * source + b) tokens
-        and EOS, computed, unlike stock's, from each sentence's own length.
+        and EOS, computed, unlike stock's, from each sentence's own length. Learned positions end with their table.
         """
         a, b = self.max_len
+        wanted = source_length + self.extra_length
         if (a, b) != (0.0, 200):
-            return max(1, int(a * source_length + b) + 1)
-        return source_length + self.extra_length
+            wanted = max(1, int(a * source_length + b) + 1)
+        return min(wanted, self.positions)
 
     @torch.no_grad()
     def generate(

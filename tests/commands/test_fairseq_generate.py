@@ -24,6 +24,7 @@ from tests.commands.fairseq_runs import (
     run_here,
     sentences,
     text_flags,
+    training,
 )
 
 pytestmark = pytest.mark.commands
@@ -145,6 +146,16 @@ def test_references_can_be_scored_and_alignments_printed(corpus: Corpus, trained
         assert len(pairs.split()) == len(outcome.texts("H")[number].split())
         assert all(int(pair.split("-")[0]) <= len(outcome.lines("S")[number].split()) for pair in pairs.split())
     assert len(outcome.lines("A")) == SENTENCES["test"]
+
+
+def test_learned_positions_bound_the_output(corpus: Corpus, tmp_path: Path) -> None:
+    """A hypothesis that would run past the table ends there, and the other sentences are translated."""
+    more = ("--max-update", 1, "--disable-validation", "--positions", "learned", "--max-learned-positions", 20)
+    assert run_here("train", *training(corpus.data_bin, tmp_path, *more)).status == 0
+    outcome = run_here("generate", *generation(corpus.data_bin, tmp_path / "checkpoint_last.pt", "--min-len", 25))
+    assert outcome.status == 0, outcome.error
+    # No EOS before the 25th token, so all end at the table's 20.
+    assert [len(text.split()) for text in outcome.texts("H").values()] == [20] * SENTENCES["test"]
 
 
 def test_validate_prints_the_loss_of_the_formula(corpus: Corpus, trained: Path) -> None:

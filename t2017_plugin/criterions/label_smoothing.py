@@ -11,6 +11,7 @@ import math
 from dataclasses import dataclass, field
 from typing import Any
 
+import torch
 from fairseq import utils
 from fairseq.criterions import FairseqCriterion, register_criterion
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
@@ -18,7 +19,9 @@ from fairseq.logging import metrics
 from omegaconf import II
 from torch import Tensor
 
+from t2017_plugin.criterions.chunked_loss import smoothed_loss
 from t2017_plugin.errors import UsageError
+from t2017_plugin.modules.decoder import Decoder
 
 
 @dataclass
@@ -33,6 +36,11 @@ class T2017LabelSmoothingConfig(FairseqDataclass):
     sentence_avg: bool = II("optimization.sentence_avg")
 
 
+def mass_over_all(epsilon: float, over: str, classes: int) -> float:
+    """The eps that, spread over all classes, gives the same q' as ``epsilon`` spread as ``over`` says."""
+    return epsilon * classes / (classes - 1) if over == "others" else epsilon
+
+
 def smoothed_cross_entropy(
     log_probabilities: Tensor, target: Tensor, epsilon: float, over: str, padding_index: int
 ) -> tuple[Tensor, Tensor]:
@@ -41,9 +49,7 @@ def smoothed_cross_entropy(
     Shape:
         log_probabilities: (B, T, V) in float32; target: (B, T), padding weighs nothing -> two scalars
     """
-    if over == "others":
-        classes = log_probabilities.size(-1)
-        epsilon = epsilon * classes / (classes - 1)
+    epsilon = mass_over_all(epsilon, over, log_probabilities.size(-1))
     padding = target.eq(padding_index)
     likelihood = log_probabilities.gather(-1, target.unsqueeze(-1)).squeeze(-1).masked_fill(padding, 0.0).sum()
     uniform = log_probabilities.mean(dim=-1).masked_fill(padding, 0.0).sum()
@@ -68,18 +74,39 @@ class T2017LabelSmoothing(FairseqCriterion):
 
     def forward(self, model: Any, sample: dict[str, Any], reduce: bool = True) -> tuple[Tensor, int, dict[str, Any]]:
         """Loss of a batch, the count to divide it by (target tokens, or sentences with --sentence-avg), the log."""
-        log_probabilities = model.get_normalized_probs(model(**sample["net_input"]), log_probs=True)
-        loss, likelihood = smoothed_cross_entropy(
-            log_probabilities.float(), sample["target"], self.epsilon, self.over, self.padding_idx
-        )
+        loss, likelihood = self.losses(model, sample)
         sample_size = sample["target"].size(0) if self.sentence_avg else sample["ntokens"]
-        return loss, sample_size, {
-            "loss": loss.detach(),
-            "nll_loss": likelihood.detach(),
-            "ntokens": sample["ntokens"],
-            "nsentences": sample["target"].size(0),
-            "sample_size": sample_size,
-        }
+        return (
+            loss,
+            sample_size,
+            {
+                "loss": loss.detach(),
+                "nll_loss": likelihood.detach(),
+                "ntokens": sample["ntokens"],
+                "nsentences": sample["target"].size(0),
+                "sample_size": sample_size,
+            },
+        )
+
+    def losses(self, model: Any, sample: dict[str, Any]) -> tuple[Tensor, Tensor]:
+        """Smoothed loss and negative log-likelihood, summed, in nats.
+
+        For this plugin's model in float32 the projection is part of the loss and done in slices; any other model, and
+        half precision, whose gradients must be computed after the loss is scaled, go through all log-probabilities.
+        """
+        target = sample["target"]
+        if isinstance(getattr(model, "decoder", None), Decoder):
+            features, _ = model(**sample["net_input"], features_only=True)
+            weight = model.decoder.output.weight
+            if features.dtype == weight.dtype == torch.float32:
+                real = target.ne(self.padding_idx)
+                epsilon = mass_over_all(self.epsilon, self.over, len(weight))
+                return smoothed_loss(features[real], weight, target[real], epsilon)
+            output = (model.decoder.output_layer(features), None)
+        else:
+            output = model(**sample["net_input"])
+        log_probabilities = model.get_normalized_probs(output, log_probs=True).float()
+        return smoothed_cross_entropy(log_probabilities, target, self.epsilon, self.over, self.padding_idx)
 
     @classmethod
     def reduce_metrics(cls, logging_outputs: list[dict[str, Any]]) -> None:

@@ -37,6 +37,8 @@ cd "$root"
 venv=.venv state=.venv/.t2017_setup log=.venv/setup.log python=.venv/bin/python
 # shellcheck source=common/environment_steps.sh
 source recipes/common/environment_steps.sh
+# shellcheck source=common/environment_libraries.sh
+source recipes/common/environment_libraries.sh
 
 # These would send packages to another place than .venv.
 unset PYTHONHOME PIP_TARGET PIP_PREFIX PIP_USER PIP_REQUIREMENT
@@ -46,7 +48,7 @@ exec 3>&1
 # What the environment is made from; a change in any of it makes the stamp stale.
 stamp_key() {
     cat requirements/*.txt setup.py pyproject.toml t2017_plugin/version.py recipes/setup_environment.sh \
-        recipes/common/environment_steps.sh "$venv/pyvenv.cfg" <(echo "$root") 2>/dev/null | sha256sum | cut -c1-64
+        recipes/common/environment_{steps,libraries}.sh "$venv/pyvenv.cfg" <(echo "$root") 2>/dev/null | sha256sum | cut -c1-64
 }
 
 leave_if_ready() {

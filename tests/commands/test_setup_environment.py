@@ -15,14 +15,21 @@ import pytest
 pytestmark = pytest.mark.commands
 
 ROOT = Path(__file__).resolve().parents[2]
-STAMPED = ("setup.py", "pyproject.toml", "t2017_plugin/version.py", "recipes/setup_environment.sh")
+STAMPED = (
+    "setup.py",
+    "pyproject.toml",
+    "t2017_plugin/version.py",
+    "recipes/setup_environment.sh",
+    "recipes/common/environment_steps.sh",
+    "recipes/common/environment_libraries.sh",
+)
 
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
     """The files of a checkout that the set-up reads."""
     folder = (tmp_path / "checkout").resolve()
-    for name in (*STAMPED, "recipes/common/environment_steps.sh"):
+    for name in STAMPED:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, folder / name)
     shutil.copytree(ROOT / "requirements", folder / "requirements")
@@ -62,7 +69,7 @@ def write_stamp(checkout: Path) -> None:
     executable(checkout / ".venv" / "bin" / "python", "#!/bin/sh\n")
     (checkout / ".venv" / "pyvenv.cfg").write_text("version = 3.11.7\n")
     files = [*sorted((checkout / "requirements").glob("*.txt")), *(checkout / name for name in STAMPED)]
-    files += [checkout / "recipes/common/environment_steps.sh", checkout / ".venv" / "pyvenv.cfg"]
+    files += [checkout / ".venv" / "pyvenv.cfg"]
     content = b"".join(path.read_bytes() for path in files) + f"{checkout}\n".encode()
     state = checkout / ".venv" / ".t2017_setup"
     state.mkdir()
@@ -178,7 +185,7 @@ case "$*" in *+cpu*) [ -f no_cpu_build ] && exit 1 ;; esac
 
 
 def run_steps(checkout: Path, script: str, interrupted: str = "") -> subprocess.CompletedProcess[str]:
-    """Run functions of environment_steps.sh in an environment whose Python only notes down how it was called."""
+    """Run functions of the set-up in an environment whose Python only notes down how it was called."""
     if not (checkout / ".venv" / "bin" / "python").exists():
         executable(checkout / ".venv" / "bin" / "python", PIP)
         (checkout / ".venv" / "pyvenv.cfg").write_text("include-system-site-packages = false\n")
@@ -187,6 +194,7 @@ def run_steps(checkout: Path, script: str, interrupted: str = "") -> subprocess.
     root=$PWD venv=.venv state=.venv/.t2017_setup log=.venv/setup.log python=.venv/bin/python
     dry_run= interrupted={interrupted}
     source recipes/common/environment_steps.sh
+    source recipes/common/environment_libraries.sh
     """
     call = ["bash", "-c", start + script]
     return subprocess.run(

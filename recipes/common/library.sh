@@ -147,10 +147,10 @@ wrong_call() {
 }
 
 # One script at a time works in a run. The lock belongs to the open file, so it also lasts while a command goes on whose
-# script was killed.
+# script was killed; one that is just ending is waited for.
 take_the_lock() {
     exec 9>"$RUN/.lock"
-    if command -v flock >/dev/null && ! flock -n 9; then
+    if command -v flock >/dev/null && ! flock --timeout 10 9; then
         fail "another script, or a command it left running, is at work in $RUN; wait for it or stop it"
     fi
 }

@@ -72,12 +72,14 @@ def describe(root: Path) -> dict[str, Any]:
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Write the description as JSON."""
+    """Write the description as JSON and print the number of GPUs, for the scripts."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--output", type=Path, required=True)
     parser.add_argument("--root", type=Path, required=True, help="the checkout")
     args = parser.parse_args(argv)
-    write_whole(args.output, json.dumps(describe(args.root), indent=2) + "\n")
+    described = describe(args.root)
+    write_whole(args.output, json.dumps(described, indent=2) + "\n")
+    print(len(described["gpus"]))
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ train() {
 }
 
 train_from_where_it_stands() {
-    local checkpoints=$ARM_RUN/checkpoints record=$ARM_RUN/steps/training_began.json aside resumed FLAGS=()
+    local checkpoints=$ARM_RUN/checkpoints record=$ARM_RUN/steps/training_began.json aside resumed gpus FLAGS=()
     mkdir -p "$ARM_RUN/logs"
     read_flags train --set "checkpoint.save_dir=$checkpoints"
     if [[ -d $checkpoints && $(helper common.steps start "$record" "${FACTS[@]}") != same ]]; then
@@ -25,15 +25,14 @@ train_from_where_it_stands() {
     helper common.steps start "$record" "${FACTS[@]}" >/dev/null
     resumed=$(helper common.resume_point "$checkpoints")
     [[ -z $resumed ]] || say "training goes on from $resumed"
-    helper common.machine --output "$ARM_RUN/machine.json" --root "$ROOT"
-    launch "$ARM_RUN/logs/train.log" fairseq-train "${FLAGS[@]}"
+    gpus=$(helper common.machine --output "$ARM_RUN/machine.json" --root "$ROOT")
+    launch "$gpus" "$ARM_RUN/logs/train.log" fairseq-train "${FLAGS[@]}"
 }
 
 # Trains with one process, one for each GPU, or several on the CPUs; extra arguments win over those before.
 launch() {
-    local log=$1 gpus processes
-    shift
-    gpus=$(python -c 'import torch; print(torch.cuda.device_count())')
+    local gpus=$1 log=$2 processes
+    shift 2
     processes=${PROCESSES:-$((gpus > 1 ? gpus : 1))}
     say "training with $processes process(es) on $( ((gpus)) && echo "$gpus GPU(s)" || echo CPUs); the log is $log"
     if ((processes > 1)); then
@@ -77,26 +76,30 @@ value_of() {
     echo "$value"
 }
 
-# fairseq takes the number of processes on a machine from its GPUs, so on CPUs each process is told its rank.
+# fairseq takes the number of processes on a machine from its GPUs, so on CPUs each process is told its rank; and torch's
+# own gradient exchange is given a GPU by fairseq, so fairseq's is taken.
 launch_on_cpus() {
-    local log=$1 processes=$2 port rank status=0 pids=()
+    local log=$1 processes=$2 port rank status=0 pids=() logs=()
     shift 2
     port=$(python -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+    set -- "$@" --cpu --distributed-world-size "$processes" --distributed-init-method "tcp://127.0.0.1:$port" \
+        --distributed-backend gloo --distributed-no-spawn --ddp-backend legacy_ddp --distributed-rank
     export OMP_NUM_THREADS=${OMP_NUM_THREADS:-$((($(nproc) + processes - 1) / processes))}
     trap 'kill "${pids[@]}" 2>/dev/null' EXIT
     for ((rank = 0; rank < processes; rank++)); do
-        run_logged "$log$( ((rank)) && echo ".rank$rank")" "$@" --cpu --distributed-world-size "$processes" \
-            --distributed-rank "$rank" --distributed-init-method "tcp://127.0.0.1:$port" \
-            --distributed-backend gloo --distributed-no-spawn &
+        logs+=("$log$([[ $rank == 0 ]] || echo ".rank$rank")")
+        print_command "$@" "$rank"
+        printf ' >>%q 2>&1 &\n' "${logs[rank]}"
+        # exec: the number kept must be the training's own, to end it when another fails.
+        (exec "$@" "$rank" >>"${logs[rank]}" 2>&1) &
         pids+=("$!")
     done
-    # The first that fails ends the others, which would wait for it.
     for ((rank = 0; rank < processes && status == 0; rank++)); do
         wait -n || status=$?
     done
     if ((status)); then
-        kill "${pids[@]}" 2>/dev/null || true
-        fail "one of the $processes processes failed"
+        tail -n 5 "${logs[@]}" >&2
+        fail "one of the $processes processes ended with status $status; their whole output is in $log*"
     fi
     trap - EXIT
 }

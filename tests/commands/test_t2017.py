@@ -236,4 +236,8 @@ def test_params(capsys):
     assert cli.main(["params", "--table3", "--vocab", "37000"]) == 0
     table = capsys.readouterr().out
     assert "63,045,632" in table and "214,171,648" in table and " 213M" in table
+    assert cli.main(["params", "--table3"]) == 0
+    both = {line.split()[0]: line for line in capsys.readouterr().out.splitlines() if line.startswith("t2017")}
+    assert len(both) == 18
+    assert all(count in both["t2017_base"] for count in ("65,073,152", "63,045,632", " 65M"))
     failed(capsys, ["params", "--arch", "t2017_huge"], 1, "there are t2017_base")

@@ -1,0 +1,1 @@
+"""Speed and memory, side by side with stock fairseq in one run. Nothing here is a test."""

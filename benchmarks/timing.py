@@ -1,0 +1,64 @@
+"""What the benchmarks share: taking turns, medians with their spread, the machine, tables."""
+
+import json
+import platform
+import statistics
+import time
+from collections.abc import Callable, Mapping
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import torch
+
+
+def alternate(arms: Mapping[str, Callable[[], Any]], rounds: int, warmup: int = 1) -> dict[str, list[float]]:
+    """Seconds of each arm, which take turns so that a busy moment of the machine meets all of them."""
+    seconds: dict[str, list[float]] = {name: [] for name in arms}
+    for number in range(warmup + rounds):
+        for name, arm in arms.items():
+            began = time.perf_counter()
+            arm()
+            if torch.cuda.is_available():
+                torch.cuda.synchronize()
+            if number >= warmup:
+                seconds[name].append(time.perf_counter() - began)
+        print(f"round {max(0, number + 1 - warmup)} of {rounds}", end="\r", flush=True)
+    print(end="\x1b[K")
+    return seconds
+
+
+def ratios(numerator: list[float], denominator: list[float]) -> tuple[float, float, float]:
+    """Median, lowest and highest of the ratio, round by round."""
+    each = [one / other for one, other in zip(numerator, denominator, strict=True)]
+    return statistics.median(each), min(each), max(each)
+
+
+def machine() -> dict[str, Any]:
+    """What the figures were measured on."""
+    processor = platform.processor() or platform.machine()
+    for line in Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else []:
+        if line.startswith("model name"):
+            processor = line.partition(":")[2].strip()
+            break
+    device = torch.cuda.get_device_name() if torch.cuda.is_available() else processor
+    return {
+        "date": date.today().isoformat(),
+        "device": device,
+        "threads": torch.get_num_threads(),
+        "torch": torch.__version__,
+        "python": platform.python_version(),
+    }
+
+
+def report(title: str, rows: list[dict[str, Any]], output: Path | None) -> None:
+    """Prints a Markdown table under a line that names machine and date, and writes all of it as JSON if asked."""
+    about = machine()
+    print(f"{title}: {about['device']}, {about['threads']} threads, torch {about['torch']}, {about['date']}\n")
+    columns = list(rows[0])
+    print("| " + " | ".join(columns) + " |")
+    print("|" + "---|" * len(columns))
+    for row in rows:
+        print("| " + " | ".join(str(row[column]) for column in columns) + " |")
+    if output:
+        output.write_text(json.dumps({"title": title, "machine": about, "rows": rows}, indent=2) + "\n")

@@ -36,7 +36,8 @@ SECTIONS = {
         "task common distributed_training dataset optimization checkpoint model criterion optimizer lr_scheduler ema "
         "tokenizer bpe scoring"
     ).split(),
-    "generate": "task common common_eval distributed_training dataset generation tokenizer bpe scoring".split(),
+    # Not distributed_training: fairseq-generate would translate one part of the sentences for each of its processes.
+    "generate": "task common common_eval dataset generation tokenizer bpe scoring".split(),
 }
 # What training alone has a use for, in sections that both commands read.
 OF_DATASET_FOR_GENERATION = ("gen_subset", "max_tokens", "batch_size", "num_workers", "required_batch_size_multiple")

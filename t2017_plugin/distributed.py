@@ -26,7 +26,8 @@ def refuse_unjoined_processes() -> None:
         if processes.isdecimal() and int(processes) > 1:
             raise UsageError(
                 f"{processes} processes were started ({name}) but fairseq joined none, each would train alone: on a "
-                "CPU give every process --cpu --distributed-backend gloo --distributed-no-spawn "
-                "--distributed-world-size N --distributed-rank R --distributed-init-method tcp://127.0.0.1:PORT "
-                f"(recipes/common shows it); where they are meant to be separate runs, unset {name}"
+                "CPU give every process --cpu --distributed-backend gloo --ddp-backend legacy_ddp "
+                "--distributed-no-spawn --distributed-world-size N --distributed-rank R "
+                "--distributed-init-method tcp://127.0.0.1:PORT (recipes/common shows it); where they are meant to be "
+                f"separate runs, unset {name}"
             )

@@ -52,7 +52,8 @@ class Outcome:
 
     def logged(self, name: str) -> list[dict[str, Any]]:
         """The entries of fairseq's JSON log under ``train_inner``, ``train`` or ``valid``, numbers as numbers."""
-        lines = re.findall(rf"\| {name} \| (\{{.*\}})", self.log)
+        # Two layouts: who configures Python's logging first decides.
+        lines = re.findall(rf"(?:\| {name} \| |:{name}:)(\{{.*\}})", self.log)
         return [{key: as_number(value) for key, value in json.loads(line).items()} for line in lines]
 
     def lines(self, letter: str) -> dict[int, str]:
@@ -136,7 +137,7 @@ def start(
     )
 
 
-def finish(process: subprocess.Popen[str], seconds: float = 120.0) -> Outcome:
+def finish(process: subprocess.Popen[str], seconds: float = 600.0) -> Outcome:
     """Waits for the end; a program that hangs is ended and fails the test."""
     try:
         output, error = process.communicate(timeout=seconds)
@@ -146,6 +147,17 @@ def finish(process: subprocess.Popen[str], seconds: float = 120.0) -> Outcome:
         raise
     # fairseq-train logs on stdout, other programs on stderr.
     return Outcome(process.returncode, output, output + error, error)
+
+
+def finish_all(processes: Sequence[subprocess.Popen[str]], seconds: float = 600.0) -> list[Outcome]:
+    """Waits for all of them; where one hangs, none is left behind."""
+    try:
+        return [finish(process, seconds) for process in processes]
+    finally:
+        for process in processes:
+            if process.poll() is None:
+                process.kill()
+                process.communicate()
 
 
 def run(*call: object, cwd: Path | None = None, variables: Mapping[str, str] | None = None) -> Outcome:

@@ -69,9 +69,7 @@ def test_flags_the_search_does_not_have(
     assert not outcome.lines("H")
 
 
-@pytest.mark.parametrize(
-    "flags", [("--lenpen", "-0.5"), ("--sampling", "--nbest", "4"), ("--diverse-beam-groups", "2")]
-)
+@pytest.mark.parametrize("flags", ["--lenpen -0.5", "--sampling --nbest 4", "--diverse-beam-groups 2"])
 def test_and_fairseqs_search_takes_them(corpus: Corpus, trained: Path, flags: str) -> None:
     more = ("--search", "stock", "--max-len-b", 10, *flags.split())
     outcome = run_here("generate", *generation(corpus.data_bin, trained, *more))

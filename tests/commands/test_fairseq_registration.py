@@ -19,7 +19,7 @@ from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from fairseq.registry import REGISTRIES
 
 import t2017_plugin  # noqa: F401  (registers)
-from tests.commands.fairseq_runs import PAPER, PLUGIN, Corpus, environment, finish, run_here, start, training
+from tests.commands.fairseq_runs import PAPER, PLUGIN, Corpus, environment, finish_all, run_here, start, training
 
 pytestmark = pytest.mark.commands
 
@@ -49,8 +49,7 @@ def test_by_path_and_installed_from_another_directory(corpus: Corpus, tmp_path: 
         )
         for name, (path, variables) in cases.items()
     }
-    for name, process in running.items():
-        outcome = finish(process)
+    for name, outcome in zip(running, finish_all(list(running.values())), strict=True):
         assert outcome.status == 0, (name, outcome.error)
         assert (tmp_path / name / "checkpoint_last.pt").is_file()
     assert not list(elsewhere.iterdir())

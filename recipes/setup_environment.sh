@@ -79,7 +79,6 @@ fi
 trap 'echo >&2; echo "setup: interrupted; run it again to go on from here" >&2; exit 130' INT
 trap 'echo "setup: told to stop; run it again to go on from here" >&2; exit 143' TERM
 
-interrupted=""
 if [[ -f $state/running ]]; then
     interrupted=$(<"$state/running")
 fi

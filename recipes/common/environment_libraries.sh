@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # PyTorch and fairseq in the environment: kept when there, installed when not. Sourced by recipes/setup_environment.sh
 # after environment_steps.sh, whose functions and variables it uses.
-: "${venv:?}" "${state:?}" "${log:?}" "${python:?}"
+: "${venv:?}" "${state:?}" "${log:?}" "${python:?}" "${base?}" "${interrupted?}"
 
 readonly fairseq_pin=requirements/fairseq-fixed.txt
 

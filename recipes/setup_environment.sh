@@ -35,6 +35,7 @@ fi
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
 cd "$root"
 venv=.venv state=.venv/.t2017_setup log=.venv/setup.log python=.venv/bin/python
+interrupted=""  # the step that an earlier set-up was cut off in
 # shellcheck source=common/environment_steps.sh
 source recipes/common/environment_steps.sh
 # shellcheck source=common/environment_libraries.sh

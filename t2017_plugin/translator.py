@@ -150,7 +150,10 @@ class Translator:
 
     def _index(self, unit: str) -> int:
         """The index of a unit in the dictionary; text that reads like a special symbol does not become one."""
-        index = self.dictionary.index(unit)
+        try:
+            index = self.dictionary.index(unit)
+        except UsageError:  # of an imported model, which has no symbol for it: padding takes its place, and is not seen
+            return int(self.dictionary.unk())
         return index if index >= self.dictionary.nspecial else self.dictionary.unk()
 
     def _pieces(self, number: int, units: list[str]) -> list[_Piece]:

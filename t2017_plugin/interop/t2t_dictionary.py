@@ -2,9 +2,11 @@
 
 fairseq's own dictionary always begins with four: BOS 0, padding 1, EOS 2, unknown 3. Where fairseq asks for BOS or the
 unknown symbol, this one answers with padding, which the search never generates and which is never printed. A word
-outside the vocabulary has no id, so it is refused.
+outside the vocabulary has no id, so it is refused, unless the vocabulary has T2T's ``UNK``.
 """
 
+import multiprocessing
+import os
 from collections.abc import Iterable
 from typing import Any
 
@@ -13,6 +15,19 @@ from fairseq.data import Dictionary
 from t2017_plugin.errors import UsageError
 
 PAD, EOS = "<pad>", "<EOS>"
+UNKNOWN = "UNK"  # later versions of T2T add this line to vocab.bpe.32000 and put it in the place of other words
+
+
+def placeholder(number: int) -> str:
+    """The symbol of an id that the vocabulary has none for."""
+    return f"<unused_{number}>"
+
+
+def load_dictionary(path: str | os.PathLike[str]) -> Dictionary:
+    """Reads a dictionary file of fairseq's or of an imported model, which its first line tells apart."""
+    with open(path, encoding="utf-8") as file:
+        imported = file.readline().startswith(f"{PAD} ")
+    return T2TDictionary.load(str(path)) if imported else Dictionary.load(str(path))
 
 
 class T2TDictionary(Dictionary):
@@ -44,7 +59,7 @@ class T2TDictionary(Dictionary):
         if size is not None and len(self) > size:
             raise UsageError(f"{len(self)} symbols, two special ones among them, for a table of {size} rows")
         for number in range(len(self), size or 0):
-            self.add_symbol(f"<unused_{number}>", n=0)
+            self.add_symbol(placeholder(number), n=0)
 
     def index(self, sym: str) -> int:
         """The id of a symbol.
@@ -52,11 +67,15 @@ class T2TDictionary(Dictionary):
         Raises:
             UsageError: it has none.
         """
+        if sym not in self.indices and UNKNOWN in self.indices:
+            sym = UNKNOWN
         if sym not in self.indices:
-            raise UsageError(
+            message = (
                 f"{sym!r} is not in the vocabulary, and Tensor2Tensor has no symbol for unknown words: "
                 "split the text into the subwords the model was trained on"
             )
+            # fairseq-preprocess waits for ever for a worker that ended with a SystemExit, which a UsageError is.
+            raise UsageError(message) if multiprocessing.parent_process() is None else ValueError(message)
         return int(self.indices[sym])
 
     @classmethod

@@ -5,6 +5,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
+from fairseq.data import Dictionary
 from fairseq.dataclass import ChoiceEnum
 from fairseq.logging import metrics
 from fairseq.tasks import register_task
@@ -13,6 +14,7 @@ from omegaconf import OmegaConf, open_dict
 
 from t2017_plugin.decoding.generator import PaperGenerator
 from t2017_plugin.distributed import refuse_unjoined_processes
+from t2017_plugin.interop.t2t_dictionary import load_dictionary
 from t2017_plugin.models.hub import PAPER_GENERATION
 
 # fairseq drops pairs, the longest test sentences among them, when a last batch is not a multiple of its default 8.
@@ -50,6 +52,11 @@ class T2017TranslationTask(TranslationTask):
         """Adds the task's flags and puts the paper's values in place of fairseq's defaults."""
         super().add_args(parser)
         parser.set_defaults(**PAPER_GENERATION, **KEEP_EVERY_SENTENCE)
+
+    @classmethod
+    def load_dictionary(cls, filename: str) -> Dictionary:
+        """A dictionary of fairseq's, or of an imported Tensor2Tensor model, which has that model's ids."""
+        return load_dictionary(filename)
 
     def build_model(self, cfg: Any, from_checkpoint: bool = False) -> Any:
         """Builds the model; a training process that a launcher started but fairseq did not join is refused."""

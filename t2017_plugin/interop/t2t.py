@@ -45,7 +45,7 @@ RENAMINGS = [
         (r"/layer_postprocess/layer_norm/layer_norm_", "/norm/"),
     )
 ]
-ATTENTION_BIAS = re.compile(r"/(qkv|kv|q|output)/bias$")
+ATTENTION_BIAS = re.compile(r"/(qkv|kv|q|k|v|output)/bias$")
 
 
 def convert_variables(
@@ -80,7 +80,16 @@ def convert_variables(
             state |= given.linear(f"{ours}.feed_forward.w_2", f"{theirs}/ffn/conv2", config.d_ff, config.d_model)
             state |= given.norm(f"{ours}.feed_forward_norm.norm", f"{theirs}/ffn/norm")
     given.refuse_rest()
-    return {name: torch.from_numpy(np.array(array, dtype=np.float32)) for name, array in state.items()}
+    # A table that is used several times stays one.
+    tensors = {id(array): torch.from_numpy(np.array(array, dtype=np.float32)) for array in state.values()}
+    return {name: tensors[id(array)] for name, array in state.items()}
+
+
+def canonical(name: str) -> str:
+    """The one form of a variable's name, such as ``encoder/layer_0/self_attention/qkv/kernel``, from any version's."""
+    for pattern, replacement in RENAMINGS:
+        name = pattern.sub(replacement, name)
+    return name
 
 
 class _Variables:
@@ -99,9 +108,7 @@ class _Variables:
         for original, array in variables.items():
             if BOOKKEEPING.search(original):
                 continue
-            name = original
-            for pattern, replacement in RENAMINGS:
-                name = pattern.sub(replacement, name)
+            name = canonical(original)
             if name in self.arrays:
                 raise UsageError(f"{original} and {self.original[name]} are the same variable: give one of them")
             self.arrays[name], self.original[name] = np.asarray(array), original

@@ -2,7 +2,7 @@
 # Fetches the corpus by package name and checks it by hash.
 
 RELEASE=homeassistant==2026.11.0
-WHEEL=$ROOT/runs/cache/homeassistant-2026.11.0-py3-none-any.whl
+WHEEL=${T2017_CACHE:-$ROOT/runs/cache}/homeassistant-2026.11.0-py3-none-any.whl
 WHEEL_SHA256=7ca5fbde9dea879ac7723949fc84347aac5182e6309c357b2e4973fd391b00f7
 
 has_the_right_hash() {

@@ -1,8 +1,6 @@
 """Weights of Tensor2Tensor models of every version, size and depth, and what is refused."""
 
-import re
 from collections.abc import Callable
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,16 +10,11 @@ from torch import Tensor
 
 from t2017_plugin.errors import UsageError
 from t2017_plugin.interop.t2t import convert_variables
-from t2017_plugin.interop.t2t_dictionary import T2TDictionary
-from t2017_plugin.models.config import T2017TransformerConfig
-from t2017_plugin.models.transformer_2017 import T2017Transformer
 from tests.parity.t2t_golden import load
-from tests.parity.t2t_names import under_t2t_names
+from tests.parity.t2t_random import SHAPES, config, random_model
+from tests.parity.t2t_versions import Arrays, between, newer, prefixed, sharded, with_bookkeeping
 
 pytestmark = pytest.mark.parity
-
-Arrays = dict[str, np.ndarray]
-BASE: dict[str, Any] = {"layers": 2, "d_model": 32, "d_ff": 64, "heads": 4, "d_k": 8, "d_v": 8, "sinusoid": "t2t"}
 
 
 def recorded() -> Arrays:
@@ -29,74 +22,10 @@ def recorded() -> Arrays:
     return {key[4:]: array for key, array in load("base_nobias").items() if key.startswith("var/")}
 
 
-def config(**settings: Any) -> T2017TransformerConfig:
-    return T2017TransformerConfig(**{**BASE, **settings})
-
-
 def assert_same(ours: dict[str, Tensor], theirs: dict[str, Tensor]) -> None:
     assert sorted(ours) == sorted(theirs)
     for name, tensor in ours.items():
         assert torch.equal(tensor, theirs[name]), name
-
-
-def between(variables: Arrays) -> Arrays:
-    """The names of 1.1 and 1.2: one scope a sub-layer, the matrices of 1.0."""
-    return {_scoped(name): array for name, array in variables.items()}
-
-
-def _scoped(name: str) -> str:
-    side = "encoder" if "/encoder/" in name else "decoder"
-    sublayers = ["self_attention", "ffn"] if side == "encoder" else ["self_attention", "encdec_attention", "ffn"]
-    name = re.sub(r"(en|de)coder_self_attention/", "self_attention/multihead_attention/", name)
-    name = name.replace("encdec_attention/", "encdec_attention/multihead_attention/")
-    name = name.replace("conv_hidden_relu/", "ffn/conv_hidden_relu/")
-    norm = re.search(r"/layer_norm(?:_(\d))?/", name)
-    if norm:
-        place = f"/{sublayers[int(norm[1] or 0)]}/layer_postprocess/layer_norm/"
-        name = name.replace(norm[0], place)
-    return name
-
-
-def newer(variables: Arrays) -> Arrays:
-    """The names of 1.3 and later: q, k, v one by one, matrices of two axes, no biases in attention, no target space."""
-    result: Arrays = {}
-    for old, array in between(variables).items():
-        name = "transformer/" + re.sub(r"ffn/conv_hidden_relu/(conv\d)_single", r"ffn/\1", old)
-        if "/target_space_embedding/" in name or re.search(r"_transform_single/bias", name):
-            continue
-        if array.ndim == 4:
-            array = array[0, 0]
-        stacked = re.search(r"/(qkv|kv|q)_transform_single/", name)
-        if stacked:
-            for letter, part in zip(stacked[1], np.split(array, len(stacked[1]), axis=1), strict=True):
-                result[name.replace(stacked[0], f"/{letter}/")] = part
-        else:
-            result[name.replace("output_transform_single", "output_transform")] = array
-    return result
-
-
-def sharded(variables: Arrays, parts: int = 16) -> Arrays:
-    """Tables of tokens in parts, as T2T stores them by default; where rows are left over, the first have one more."""
-    result: Arrays = {}
-    for name, array in variables.items():
-        if name.startswith("symbol_modality_"):
-            pieces = np.array_split(array, parts)
-            result |= {name.replace("weights_0", f"weights_{part}"): piece for part, piece in enumerate(pieces)}
-        else:
-            result[name] = array
-    return result
-
-
-def prefixed(variables: Arrays) -> Arrays:
-    return {f"var/{name}": array for name, array in variables.items()}
-
-
-def with_bookkeeping(variables: Arrays) -> Arrays:
-    """What a checkpoint of a training run holds beside the weights."""
-    extra = {name: np.zeros(1) for name in ("global_step", "beta1_power", "beta2_power", "train_stats/problem_0_steps")}
-    extra |= {"losses_avg/problem_0/total_loss": np.zeros(()), "training/beta1_power": np.zeros(())}
-    extra |= {f"{name}/Adam{which}": array for name, array in variables.items() for which in ("", "_1")}
-    return {**variables, **extra}
 
 
 ALL = (newer, sharded, with_bookkeeping, prefixed)
@@ -118,40 +47,6 @@ def test_what_the_model_returns_is_its_own() -> None:
     for tensor in state.values():
         tensor.zero_()
     assert all(np.array_equal(variables[name], before[name]) for name in before)
-
-
-SHAPES = [
-    {},
-    {"layers": 1, "heads": 2, "d_k": 5, "d_v": 3, "d_ff": 7},
-    {"layers": 3, "d_model": 12, "attention_bias": True},
-    {"layers": 12, "d_model": 8, "heads": 1, "d_k": 4, "d_v": 8, "target_space_embedding": True},
-    {"embeddings": "separate", "attention_bias": True, "target_space_embedding": True},
-    {"embeddings": "decoder"},
-]
-
-
-def random_model(seed: int, settings: dict[str, Any]) -> tuple[T2017Transformer, dict[str, Any], Arrays]:
-    """A model with random weights, its settings and its variables by the names of 1.0."""
-    model_config = config(**settings)
-    shared = model_config.embeddings == "shared"
-    source = T2TDictionary(f"s{i}" for i in range(59))
-    target = source if shared else T2TDictionary(f"t{i}" for i in range(29))
-    torch.manual_seed(seed)
-    task = SimpleNamespace(source_dictionary=source, target_dictionary=target, cfg=SimpleNamespace())
-    model = T2017Transformer.build_model(model_config, task)
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.normal_()
-    sizes = {
-        "d": model_config.d_model, "ff": model_config.d_ff, "layers": model_config.layers, "shared": shared,
-        "key": model_config.heads * model_config.d_k, "value": model_config.heads * model_config.d_v,
-        "vin": len(source), "vout": len(target), "tspace": 4,
-    }  # fmt: skip
-    named = {name: array for name, array in under_t2t_names(sizes, model.state_dict()).items() if array is not None}
-    if model_config.embeddings == "decoder":
-        # T2T's "shared" with two vocabularies.
-        named = {re.sub("input_emb|target_emb", "shared", n): a for n, a in named.items() if "/softmax/" not in n}
-    return model, sizes, named
 
 
 @pytest.mark.parametrize("seed", [1, 2])

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 from fairseq import options
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from t2017_plugin.configuration import command_line as module
@@ -117,6 +117,7 @@ def test_overrides_win_and_keep_paths_as_they_are(tmp_path):
         command_line(write(tmp_path, SMALL), "train", (*DATA, "model.depth=2"))
 
 
+@settings(deadline=None)  # machines are shared; time is no property
 @given(st.one_of(st.integers(), st.booleans(), st.floats(allow_nan=False, allow_infinity=False)))
 def test_an_override_means_what_the_same_value_in_the_file_means(value):
     text = yaml.safe_dump(value).splitlines()[0]

@@ -7,7 +7,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recipes.common import parallel_corpus
@@ -85,6 +85,7 @@ PIECES = ["a.", "B", "c!", "D?", "x\n", "\u2028y", "“Z", "{p}", "3.5"]
 WORDS = st.lists(st.sampled_from(PIECES), max_size=12).map(" ".join)
 
 
+@settings(deadline=None)  # machines are shared; time is no property
 @given(WORDS, WORDS)
 def test_cutting_loses_no_word(source, target):
     pieces = split_alike(source, target)
@@ -160,6 +161,7 @@ PAIRS = st.lists(
 )
 
 
+@settings(deadline=None)  # machines are shared; time is no property
 @given(PAIRS)
 def test_no_group_and_no_sentence_stands_in_two_splits(raw):
     corpus = build(raw, Filters(), SHARES)
@@ -174,6 +176,7 @@ def test_no_group_and_no_sentence_stands_in_two_splits(raw):
     assert len(every) + sum(corpus.left_out.values()) == len(raw)  # nothing is lost without a reason
 
 
+@settings(deadline=None)  # machines are shared; time is no property
 @given(PAIRS, st.randoms())
 def test_the_order_of_groups_does_not_matter(raw, random_state):
     groups = sorted({pair.group for pair in raw})

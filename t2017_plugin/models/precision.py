@@ -12,7 +12,8 @@ def settle_precision(args: Any) -> None:
     """Corrects what fairseq derives from ``--fp16`` and ``--bf16``, after its flags are read.
 
     Raises:
-        UsageError: ``--memory-efficient-*`` with ``t2017_adam``, which keeps its state in the precision of the weights.
+        UsageError: ``--memory-efficient-*`` with ``t2017_adam``, which keeps its state in the precision of the weights;
+            ``--fp16`` without a GPU, which the first gradient that overflows would end with a traceback.
     """
     for name in ("memory_efficient_fp16", "memory_efficient_bf16"):
         if getattr(args, name, False) and getattr(args, "optimizer", None) == "t2017_adam":
@@ -20,10 +21,12 @@ def settle_precision(args: Any) -> None:
                 f"--{name.replace('_', '-')} keeps no float32 weights, which t2017_adam needs: "
                 f"use --{name[-4:]}, or --optimizer adam"
             )
+    on_cpu = getattr(args, "cpu", False) or not torch.cuda.is_available()
+    if on_cpu and getattr(args, "fp16", False):
+        raise UsageError("fairseq's --fp16 scales the loss on a GPU only: on a CPU use --bf16 or leave it out")
     # fairseq turns its TPU mode on with --bf16, which a CPU or GPU must not get.
     if getattr(args, "bf16", False) and getattr(args, "tpu", False) and not importlib.util.find_spec("torch_xla"):
         args.tpu = False
-    half = getattr(args, "fp16", False) or getattr(args, "bf16", False)
-    if half and not getattr(args, "tpu", False) and (getattr(args, "cpu", False) or not torch.cuda.is_available()):
-        # The one flat tensor of all gradients, which is only faster, can be made on a GPU alone.
-        args.fp16_no_flatten_grads = True
+        # Nor can the one flat tensor of all gradients, which is only faster, be made without a GPU.
+        if on_cpu:
+            args.fp16_no_flatten_grads = True

@@ -16,6 +16,7 @@ from t2017_plugin.decoding.generator import PaperGenerator
 from t2017_plugin.distributed import refuse_unjoined_processes
 from t2017_plugin.interop.t2t_dictionary import load_dictionary
 from t2017_plugin.models.hub import PAPER_GENERATION
+from t2017_plugin.tasks.divergence import stop_if_diverged
 
 # fairseq drops pairs, the longest test sentences among them, when a last batch is not a multiple of its default 8.
 KEEP_EVERY_SENTENCE = {"required_batch_size_multiple": 1}
@@ -84,6 +85,13 @@ class T2017TranslationTask(TranslationTask):
         return PaperGenerator(
             models, self.target_dictionary, args, self.cfg.extra_length, str(self.cfg.length_penalty_form)
         )
+
+    def train_step(
+        self, sample: Any, model: Any, criterion: Any, optimizer: Any, update_num: int, ignore_grad: bool = False
+    ) -> Any:
+        """Loss and gradients of a batch; a run that has diverged ends here, in one line."""
+        stop_if_diverged(update_num)
+        return super().train_step(sample, model, criterion, optimizer, update_num, ignore_grad)
 
     def optimizer_step(self, optimizer: Any, model: Any, update_num: int) -> None:
         """One update; logs the rate it used, since fairseq's own ``lr`` is that of the next one."""

@@ -88,6 +88,7 @@ def test_and_fairseqs_search_takes_them(corpus: Corpus, trained: Path, flags: st
         (("--adam-betas", "(0.9,)"), ("--adam-betas", "(0.9, 0.98)")),
         (("--adam-betas", "(0.9, 1.0)"), ("--adam-betas", "[0, 1)")),
         (("--warmup-updates", "0"), ("warmup 0", "at least 1")),
+        (("--fp16",), ("--fp16", "--bf16", "CPU")),
         (("--memory-efficient-fp16",), ("--memory-efficient-fp16", "--fp16")),
         (("--memory-efficient-bf16",), ("--memory-efficient-bf16", "--bf16")),
     ],

@@ -8,6 +8,8 @@ import pytest
 import sacrebleu
 import torch
 
+from t2017_plugin.criterions.label_smoothing import T2017LabelSmoothing
+from t2017_plugin.models.transformer_2017 import T2017Transformer
 from tests.commands.fairseq_runs import (
     PAPER,
     PLUGIN,
@@ -152,17 +154,41 @@ def test_smoothing_over_others_is_stocks_loss_in_the_log(corpus: Corpus, tmp_pat
 
 
 @pytest.mark.parametrize("arch", ["t2017_transformer", "t2017_tiny"])
-@pytest.mark.parametrize("precision", ["--fp16", "--bf16"])
-def test_half_precision_on_a_cpu(
-    short: tuple[Path, Outcome], corpus: Corpus, tmp_path: Path, precision: str, arch: str
-) -> None:
-    """It trains as float32 does, as near as eight or eleven bits allow; ``--bf16`` does not mean a TPU."""
-    outcome = train(corpus.data_bin, tmp_path, *SHORT, "--arch", arch, precision)
+def test_bfloat16_on_a_cpu(short: tuple[Path, Outcome], corpus: Corpus, tmp_path: Path, arch: str) -> None:
+    """It trains as float32 does, as near as eight bits allow; ``--bf16`` does not mean a TPU."""
+    outcome = train(corpus.data_bin, tmp_path, *SHORT, "--arch", arch, "--bf16")
     for half, full in zip(outcome.logged("train_inner"), short[1].logged("train_inner"), strict=True):
         assert half["loss"] == pytest.approx(full["loss"], rel=0.03)
-    kind = {"--fp16": torch.float16, "--bf16": torch.bfloat16}[precision]
     # fairseq writes float32, here of numbers that the half precision holds.
-    assert all(torch.equal(weight, weight.to(kind).float()) for weight in weights(tmp_path).values())
+    assert all(torch.equal(weight, weight.bfloat16().float()) for weight in weights(tmp_path).values())
+
+
+@pytest.mark.parametrize("earlier", [0, 2])
+def test_a_run_that_diverges_ends_in_one_line(
+    corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, earlier: int
+) -> None:
+    """With the last finite loss and gradient norm, and what to try."""
+    forward = T2017LabelSmoothing.forward
+
+    def diverging(self: Any, model: Any, sample: Any, reduce: bool = True) -> Any:
+        loss, size, log = forward(self, model, sample, reduce)
+        return loss * (float("nan") if model.num_updates >= earlier else 1.0), size, log
+
+    monkeypatch.setattr(T2017LabelSmoothing, "forward", diverging)
+    monkeypatch.setattr(T2017Transformer, "set_num_updates", lambda model, count: setattr(model, "num_updates", count))
+    outcome = run_here("train", *training(corpus.data_bin, tmp_path, *SHORT))
+    assert outcome.status == 1
+    line = outcome.error.splitlines()[-1]
+    assert f"training diverged at update {earlier + 1}" in line and "--clip-norm" in line and "--bf16" in line
+    entries = outcome.logged("train_inner")
+    assert len(entries) == earlier
+    if earlier:
+        loss, norm = (float(number) for number in re.findall(r"(?:loss|gnorm) ([\d.]+)", line))
+        assert loss == pytest.approx(entries[-1]["loss"], rel=1e-3)
+        assert norm == pytest.approx(entries[-1]["gnorm"], rel=1e-3)
+    else:
+        assert "no update of this epoch was finite" in line
+    assert not (tmp_path / "checkpoint_last.pt").exists()
 
 
 def test_spaces_in_paths_and_the_bare_architecture_name(corpus: Corpus, tmp_path: Path) -> None:

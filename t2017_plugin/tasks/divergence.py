@@ -20,8 +20,8 @@ def stop_if_diverged(update: int) -> None:
     if isinstance(error, FloatingPointError):
         raise UsageError(
             f"training diverged at update {update + 1} ({str(error).splitlines()[0]}); {last_finite(update)}; go on "
-            "from an earlier checkpoint with a smaller --noam-scale or more --warmup-updates, with --clip-norm 1, or with "
-            "--bf16 where it was --fp16"
+            "from an earlier checkpoint with a smaller --noam-scale or more --warmup-updates, with --clip-norm 1, or "
+            "with --bf16 where it was --fp16"
         )
 
 

@@ -15,11 +15,11 @@ from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from hydra import compose, initialize_config_dir
 from hydra.core.global_hydra import GlobalHydra
 from omegaconf import OmegaConf
-from tests.commands.fairseq_runs import Corpus
 
 from t2017_plugin.configuration.command_line import command_line
 from t2017_plugin.configuration.paper_configs import EXPERIMENTS, text
 from t2017_plugin.models.architectures import ARCHITECTURES, settings
+from tests.commands.fairseq_runs import Corpus
 
 # Hydra tells fairseq in many lines what it will no longer do one day.
 pytestmark = [pytest.mark.commands, pytest.mark.filterwarnings("ignore::UserWarning")]

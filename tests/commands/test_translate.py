@@ -7,11 +7,11 @@ import sys
 from types import SimpleNamespace
 
 import pytest
-from tests.commands.fairseq_runs import generation, run_here, sentences
 
 from t2017_plugin import Translator, cli
 from t2017_plugin.errors import UsageError
 from t2017_plugin.text_settings import TextSettings
+from tests.commands.fairseq_runs import generation, run_here, sentences
 
 SOURCES = [pair[0] for pair in sentences("test")]
 ODD = [

@@ -28,7 +28,8 @@ def _scoped(name: str) -> str:
 def newer(variables: Arrays) -> Arrays:
     """The names of 1.3 and later: q, k, v one by one, matrices of two axes, no biases in attention, no target space."""
     result: Arrays = {}
-    for old, array in between(variables).items():
+    scoped = between(variables)
+    for old, array in scoped.items():
         name = "transformer/" + re.sub(r"ffn/conv_hidden_relu/(conv\d)_single", r"ffn/\1", old)
         if "/target_space_embedding/" in name or re.search(r"_transform_single/bias", name):
             continue
@@ -36,7 +37,7 @@ def newer(variables: Arrays) -> Arrays:
             array = array[0, 0]
         stacked = re.search(r"/(qkv|kv|q)_transform_single/", name)
         if stacked:
-            values = variables[re.sub(r"/(qkv|kv|q)_", "/output_", old)].shape[-2]
+            values = scoped[re.sub(r"/(qkv|kv|q)_", "/output_", old)].shape[-2]
             keys = (array.shape[1] - values * stacked[1].count("v")) // (len(stacked[1]) - stacked[1].count("v"))
             ends = np.cumsum([values if letter == "v" else keys for letter in stacked[1]])[:-1]
             for letter, part in zip(stacked[1], np.split(array, ends, axis=1), strict=True):

@@ -41,7 +41,7 @@ def assert_uniform(values: Tensor, bound: float, name: str) -> None:
 
 @pytest.mark.parametrize("embeddings", ["shared", "separate"])
 def test_stock_initialisation_is_stocks(build: Any, embeddings: str) -> None:
-    """Every matrix of a stock model and of ours under stock's names: kind, spread, bounds; zeros where stock has zeros."""
+    """Every matrix of a stock model and of ours under its names: kind, spread, bounds; zeros where stock has zeros."""
     task = build.task()
     ours = copy_to_stock(build.ours(task, 1, embeddings=embeddings, **OURS))
     stock = build.stock(task, 2, share_all_embeddings=embeddings == "shared", **STOCK).state_dict()

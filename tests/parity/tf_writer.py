@@ -17,7 +17,7 @@ RECORDED = FOLDER / "tensorflow"
 
 
 def trained_variables() -> Arrays:
-    """The variables of ``beam_weak``, its table in 16 parts, with what training adds: counters, some of Adam's slots."""
+    """The variables of ``beam_weak``, its table in 16 parts, with counters and some of Adam's slots."""
     variables = {key[4:]: array for key, array in load("beam_weak").items() if key.startswith("var/")}
     variables = sharded(variables)
     slots = {f"{name}/Adam": array + 1 for name, array in variables.items() if "layer_norm" in name}

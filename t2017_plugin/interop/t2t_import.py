@@ -75,10 +75,10 @@ def import_model(path: str | os.PathLike[str], output: str | os.PathLike[str], o
     """
     with _new_folder(Path(output)) as folder:
         source = read_variables(path)
-        _refuse_infinite(source.variables)
         sizes = describe(
             source.variables, options.heads, options.target_space_id, options.sinusoid, options.source_rows
         )
+        _refuse_infinite(source.variables)
         dictionaries, without_symbol = _dictionaries(sizes, options)
         config = T2017TransformerConfig(**sizes.settings)
         state = convert_variables(source.variables, config, options.target_space_id, sizes.source_types)

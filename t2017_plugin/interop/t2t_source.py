@@ -2,6 +2,7 @@
 
 import os
 import zipfile
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,7 @@ from t2017_plugin.interop.t2t import BOOKKEEPING
 from t2017_plugin.interop.tf_checkpoint import TensorFlowCheckpoint, checkpoint_prefix
 
 PREFIX = "var/"  # in files that hold more than variables
+UNREADABLE = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, ValueError)
 
 
 @dataclass(frozen=True)
@@ -46,19 +48,20 @@ def read_variables(path: str | os.PathLike[str]) -> SourceModel:
     if prefix is not None:
         return _sorted_out(prefix, TensorFlowCheckpoint(prefix))
     try:
+        with zipfile.ZipFile(path) as archive:
+            if damaged := archive.testzip():
+                raise UsageError(f"{path} is damaged, found at {damaged}: copy it again")
         with np.load(path, allow_pickle=False) as file:
-            if not isinstance(file, Mapping):
-                raise UsageError(f"{path} holds one array without a name: save the variables with numpy.savez")
             return _sorted_out(str(path), file)
+    except UsageError:
+        raise
     except FileNotFoundError as error:
         raise UsageError(f"{path}: no such file, and no {path}.index; name an .npz file or a checkpoint") from error
-    except (ValueError, EOFError, zipfile.BadZipFile) as error:
-        if isinstance(error, UsageError):
-            raise
+    except UNREADABLE as error:
         reason = " ".join(str(error).split())
         raise UsageError(
             f"{path} cannot be read as an .npz file of arrays ({reason}); "
-            "checkpoints of TensorFlow have a file that ends in .index, name that"
+            "a checkpoint of TensorFlow has a file that ends in .index, name that"
         ) from error
 
 
@@ -68,7 +71,7 @@ def _sorted_out(name: str, arrays: Mapping[str, np.ndarray]) -> SourceModel:
     # A variable of TensorFlow calls itself NAME:0.
     keys = {key.removeprefix(prefix).removesuffix(":0"): key for key in arrays if key.startswith(prefix)}
     bookkeeping = [variable for variable in keys if BOOKKEEPING.search(variable)]
-    variables = {variable: arrays[key] for variable, key in keys.items() if variable not in bookkeeping}
+    variables = {variable: np.asarray(arrays[key]) for variable, key in keys.items() if variable not in bookkeeping}
     counter = next((keys[variable] for variable in bookkeeping if variable.endswith("global_step")), None)
     updates = 0 if counter is None else int(np.ravel(arrays[counter])[0])
     return SourceModel(str(Path(name)), variables, bookkeeping, updates)

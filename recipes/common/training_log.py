@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 FIELD = re.compile(r"(\w+)=([-\w.+]+)")
+STOPPED = re.compile(r"Stopping training due to num_updates: (\d+) >= max_update")
 PARAMETERS = re.compile(r"num\. shared model params: ([\d,]+)")
 
 
@@ -21,10 +22,12 @@ def summary(log: Sequence[str]) -> dict[str, Any]:
         SystemExit: no update was logged.
     """
     intervals: dict[int, dict[str, float]] = {}
-    parameters = None
+    parameters, stopped = None, 0
     for line in log:
         if match := PARAMETERS.search(line):
             parameters = int(match[1].replace(",", ""))
+        elif match := STOPPED.search(line):
+            stopped = int(match[1])
         elif "| train_inner |" in line:
             fields = {name: float(value) for name, value in FIELD.findall(line.split("| train_inner |", 1)[1])}
             # Updates after the last checkpoint before an interruption are done, and logged, again.
@@ -38,7 +41,8 @@ def summary(log: Sequence[str]) -> dict[str, Any]:
         seconds += fields["train_wall"]
         updates = end
     return {
-        "updates": updates,
+        # The last updates are not logged when they do not fill an interval.
+        "updates": max(updates, stopped),
         "parameters": parameters,
         "target_tokens_an_update": tokens / updates,
         "target_tokens_a_second": tokens / seconds if seconds else None,

@@ -159,6 +159,8 @@ def test_the_log_of_an_interrupted_training_counts_each_update_once():
     assert facts["target_tokens_an_update"] == pytest.approx((50 * 100 + 60 * 100 + 70 * 100 + 80 * 50) / 350)
     assert facts["training_seconds"] == 65
     assert facts["target_tokens_a_second"] == pytest.approx(22000 / 65)
+    end = "... | fairseq_cli.train | Stopping training due to num_updates: 370 >= max_update: 370"
+    assert training_log.summary([*log, end])["updates"] == 370
     with pytest.raises(SystemExit, match="no update"):
         training_log.summary(["nothing"])
 

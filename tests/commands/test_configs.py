@@ -56,6 +56,7 @@ def by_hydra(name: str) -> Any:
     hydra_init(file)
     with initialize_config_dir(str(CONFIGS / folder), version_base="1.1"):
         composed = compose(file, overrides=["task.data=DATA"])
+    assert composed.common.fp16 is (name in EXPERIMENTS)
     resolved = OmegaConf.create(OmegaConf.to_container(composed, resolve=True, enum_to_str=True))
     OmegaConf.set_struct(resolved, True)
     add_defaults(resolved)
@@ -65,6 +66,9 @@ def by_hydra(name: str) -> Any:
 def by_command_line(name: str) -> Any:
     """The settings as fairseq-train resolves the flags that the recipes pass."""
     flags = command_line(CONFIGS / f"{name}.yaml", "train", ["task.data=DATA"])
+    assert ("--fp16" in flags) is (name in EXPERIMENTS)
+    # Refused where there is no GPU.
+    flags = [flag for flag in flags if flag != "--fp16"]
     return convert_namespace_to_omegaconf(options.parse_args_and_arch(options.get_training_parser(), flags))
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import difflib
-import logging
 import shlex
 import sys
 from collections.abc import Sequence
@@ -166,7 +165,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--set", action="append", default=[], metavar="SECTION.NAME=VALUE", help="another value")
     parser.add_argument("--null", action="store_true", help="end each argument with NUL, for mapfile -d ''")
     args = parser.parse_args(argv)
-    logging.disable(logging.INFO)  # fairseq notes on import what is not installed
     flags = command_line(args.file, args.command, args.set)
     if args.null:
         sys.stdout.write("".join(f"{flag}\0" for flag in flags))

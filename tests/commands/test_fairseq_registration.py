@@ -28,6 +28,7 @@ ARCHITECTURES = sorted(
 )
 
 
+@pytest.mark.slow
 def test_by_path_and_installed_from_another_directory(corpus: Corpus, tmp_path: Path) -> None:
     """A relative path with a trailing slash; an installed copy by its path; the checkout beside an installed copy."""
     elsewhere = tmp_path / "elsewhere"

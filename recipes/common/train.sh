@@ -39,6 +39,7 @@ launch() {
         share_the_batch "$processes" "$@"
         set -- "$@" "${SHARE[@]}"
     fi
+    show_the_batch "$processes" "$@"
     if ((gpus)); then
         ((processes <= gpus)) || fail "--processes $processes, but there are $gpus GPUs"
         # fairseq starts the processes itself.
@@ -63,6 +64,17 @@ share_the_batch() {
         SHARE=(--max-tokens $((tokens / processes)))
     fi
     say "for the same tokens an update as one process has, each of $processes gets ${SHARE[*]}"
+}
+
+# Prints what an update will hold, counted over the data as fairseq makes its batches, and keeps it beside the log.
+show_the_batch() {
+    local processes=$1 update_freq multiple
+    shift
+    update_freq=$(value_of --update-freq "$@")
+    multiple=$(value_of --required-batch-size-multiple "$@")
+    run t2017 batch --gpus "$processes" --max-tokens "$(value_of --max-tokens "$@")" --update-freq "${update_freq:-1}" \
+        --required-batch-size-multiple "${multiple:-8}" --data-bin "$RUN/data-bin" \
+        -s "$SOURCE_LANG" -t "$TARGET_LANG" | tee "$ARM_RUN/logs/batch.txt"
 }
 
 # Prints the value of a flag in a list of arguments, the last one where it stands twice.

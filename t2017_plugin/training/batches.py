@@ -129,7 +129,7 @@ def t2t_filling(lengths: Lengths, devices: int = PAPER_DEVICES) -> Filling:
     """What Tensor2Tensor 1.0.14 puts into an update: 4,096 positions a device, in buckets by length.
 
     The length of a pair is that of its longer side. A bucket with the upper bound b gives batches of 4096 // b pairs
-    for each device; pairs longer than the last bound are left out. Padding goes to the bound at most, and is counted so.
+    for each device; longer pairs than the last bound are left out. Padding is counted up to the bound.
     """
     length = np.maximum(lengths.source, lengths.target)
     updates, kept, padded = 0.0, np.zeros(len(length), dtype=bool), 0.0

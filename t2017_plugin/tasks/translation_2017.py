@@ -57,6 +57,7 @@ class T2017TranslationTask(TranslationTask):
     searches_as_the_paper = True
     checkpoint_clock: CheckpointClock | None = None
     saved_by: Sequence[str] = ()
+    updates_in_all: int = 0  # --max-update, 0 where the run has no such end
 
     @classmethod
     def add_args(cls, parser: Any) -> None:
@@ -126,9 +127,19 @@ class T2017TranslationTask(TranslationTask):
         return super().train_step(sample, model, criterion, optimizer, update_num, ignore_grad)
 
     def optimizer_step(self, optimizer: Any, model: Any, update_num: int) -> None:
-        """One update; logs the rate it used, since fairseq's own ``lr`` is that of the next one."""
+        """One update; logs the rate it used, since fairseq's own ``lr`` is that of the next one, and the time left."""
         metrics.log_scalar("lr_used", optimizer.get_lr(), weight=0, priority=310)
+        if self.updates_in_all:
+            metrics.log_derived("minutes_left", lambda meters: minutes_left(self.updates_in_all, meters), priority=840)
         super().optimizer_step(optimizer, model, update_num)
+
+
+def minutes_left(updates: int, meters: Any) -> float | None:
+    """Until ``updates`` are done, at the speed of the interval that is logged."""
+    done, speed = meters.get("num_updates"), meters.get("ups")
+    if done is None or speed is None or not speed.avg:
+        return None
+    return round(max(updates - float(done.val), 0.0) / float(speed.avg) / 60, 1)
 
 
 def stock_settings(args: Any) -> Any:

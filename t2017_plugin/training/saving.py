@@ -88,6 +88,7 @@ def begin(cfg: Any, trainer: Any, task: Any) -> None:
     minutes = getattr(task.cfg, "save_interval_minutes", 0.0)
     # What the checkpoint says that the run goes on from; fairseq has no public name for it.
     task.checkpoint_clock = CheckpointClock(minutes, getattr(trainer, "_previous_training_time", 0.0))
+    task.updates_in_all = int(cfg.optimization.max_update or 0)
     if cfg.distributed_training.distributed_rank == 0:
         for name in clear_leftovers(cfg.checkpoint.save_dir):
             logger.info(f"removed {name}, which an interrupted run had not finished")

@@ -3,7 +3,7 @@ PYTHON ?= python3
 export PYTHON
 
 BIN := .venv/bin
-SHELL_SCRIPTS = $(shell find recipes -name '*.sh') .ci/run
+SHELL_SCRIPTS = $(shell find recipes benchmarks -name '*.sh') .ci/run
 
 .PHONY: help venv demo demo-stock test test-fast lint format clean
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from tests.commands.fairseq_runs import Corpus, finish_all, generation, run, run_here, start, training
+from tests.commands.fairseq_runs import PAPER, Corpus, finish_all, generation, run, run_here, start, training
 
 pytestmark = pytest.mark.commands
 
@@ -144,13 +144,15 @@ def test_processes_of_a_launcher_that_fairseq_did_not_join(
         "optimiser": ("--task", "translation", "--arch", "t2017_transformer"),
         "model": (
             *("--task", "translation", "--optimizer", "adam", "--criterion", "label_smoothed_cross_entropy"),
-            *("--lr-scheduler", "fixed", "--lr", 0.001),
+            *("--lr-scheduler", "fixed", "--lr", 0.001, "--label-smoothing", 0.1),
         ),
     }
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     more = ("--max-update", 1, "--disable-validation", *stock[ours])
-    assert_refused(run_here("train", *training(corpus.data_bin, tmp_path / "out", *more)), tmp_path / "out")
+    paper = () if ours == "model" else PAPER
+    call = training(corpus.data_bin, tmp_path / "out", *more, paper=paper)
+    assert_refused(run_here("train", *call), tmp_path / "out")
 
 
 def test_one_process_of_a_launcher_or_of_a_batch_job_trains(

@@ -37,6 +37,17 @@ def with_t2017(tmp_path_factory: pytest.TempPathFactory) -> str:
     return f"{folder}:{Path(sys.executable).parent}:{os.environ['PATH']}"
 
 
+@pytest.fixture(scope="module")
+def with_recorded(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The same with programs that answer at once what the real ones do for 32 GPUs; one launcher asks the real ones."""
+    folder = tmp_path_factory.mktemp("recorded")
+    flags = "--arch t2017_base --distributed-world-size 32 --save-dir run --max-tokens 3125 --update-freq 1".split()
+    for name, answer in {"python": "\\0000".join(flags) + "\\0000", "t2017": "--max-tokens 900 --update-freq 1\\n"}.items():
+        (folder / name).write_text(f"#!/bin/sh\nprintf '%b' '{answer}'\n")
+        (folder / name).chmod(0o755)
+    return f"{folder}:{Path(sys.executable).parent}:{os.environ['PATH']}"
+
+
 @pytest.mark.parametrize(
     ("script", "options", "variables", "start", "end"),
     [
@@ -54,6 +65,7 @@ def with_t2017(tmp_path_factory: pytest.TempPathFactory) -> str:
 def test_what_is_run(
     data_bin: Path,
     with_t2017: str,
+    with_recorded: str,
     script: str,
     options: tuple[object, ...],
     variables: dict[str, str],
@@ -61,7 +73,7 @@ def test_what_is_run(
     end: list[str],
 ) -> None:
     call = ("--data-bin", data_bin, "--save-dir", "run", *options, "--dry-run", "--", "--max-update", 7)
-    outcome = launched(script, *call, PATH=with_t2017, **variables)
+    outcome = launched(script, *call, PATH=with_t2017 if script == "spawn.sh" else with_recorded, **variables)
     assert outcome.returncode == 0, outcome.stderr
     words = shlex.split(outcome.stdout.splitlines()[-1])[1:]
     assert words[: len(start)] == start and words[len(words) - len(end) :] == end

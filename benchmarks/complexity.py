@@ -9,8 +9,8 @@
     self-attention, window r   O(r n d)              O(1)              O(n / r)
 
 Time is that of one layer's own operations, forward, the shortest of several calls, without the projections that the
-table leaves out. Sequential steps are counted in the layer's program. The longest path is measured: how many layers it takes
-until the last output depends on the first input, told by its gradient, and for the recurrent layer how many steps.
+table leaves out. Sequential steps are counted in the layer's program. The longest path is measured: how many layers it
+takes until the last output depends on the first input, told by its gradient; for the recurrent layer, how many steps.
 The exponents of n and d are slopes of the logarithms of the times between the two largest sizes.
 """
 

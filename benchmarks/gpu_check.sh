@@ -82,8 +82,9 @@ for program in train generate preprocess interactive; do
         >"$work/bin/fairseq-$program"
 done
 printf '#!/bin/sh\nexec python3 -m t2017_plugin "$@"\n' >"$work/bin/t2017"
-ln -sf "$(command -v python3)" "$work/bin/python"
-chmod +x "$work"/bin/fairseq-* "$work/bin/t2017"
+# Not a link: a virtual environment is found by the place of its own python3.
+printf '#!/bin/sh\nexec %q "$@"\n' "$(command -v python3)" >"$work/bin/python"
+chmod +x "$work"/bin/*
 
 check versions 60 t2017 --version && head -n 1 "$out/versions.log"
 check parity 90 python3 -m benchmarks.gpu_parity --device "$device"

@@ -9,8 +9,9 @@ mkdir -p "$folder"
 
 pin() { grep -hE "^$1==" "$root"/requirements/*.txt | head -n 1; }
 
-compiled=("$(pin fairseq-fixed)" "$(pin bitarray)")
+compiled=("$(pin fairseq-fixed)" "$(pin bitarray)" "$(pin pyyaml)")
 plain=("$(pin hydra-core)" "$(pin omegaconf)" "$(pin sacremoses)" "$(pin subword-nmt)" "$(pin joblib)" "$(pin click)" "$(pin mock)")
+plain+=("$(pin tqdm)" "$(pin packaging)")
 platforms=()
 for tag in manylinux_2_28_x86_64 manylinux_2_17_x86_64 manylinux2014_x86_64 manylinux_2_24_x86_64; do
     platforms+=(--platform "$tag")

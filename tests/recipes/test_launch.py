@@ -42,7 +42,8 @@ def with_recorded(tmp_path_factory: pytest.TempPathFactory) -> str:
     """The same with programs that answer at once what the real ones do for 32 GPUs; one launcher asks the real ones."""
     folder = tmp_path_factory.mktemp("recorded")
     flags = "--arch t2017_base --distributed-world-size 32 --save-dir run --max-tokens 3125 --update-freq 1".split()
-    for name, answer in {"python": "\\0000".join(flags) + "\\0000", "t2017": "--max-tokens 900 --update-freq 1\\n"}.items():
+    answers = {"python": "\\0000".join([*flags, ""]), "t2017": "--max-tokens 900 --update-freq 1\\n"}
+    for name, answer in answers.items():
         (folder / name).write_text(f"#!/bin/sh\nprintf '%b' '{answer}'\n")
         (folder / name).chmod(0o755)
     return f"{folder}:{Path(sys.executable).parent}:{os.environ['PATH']}"

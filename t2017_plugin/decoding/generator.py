@@ -8,9 +8,10 @@ import torch
 from torch import Tensor
 
 from t2017_plugin.decoding.alignment import add_alignments
-from t2017_plugin.decoding.beam_search import SearchSettings, beam_search
+from t2017_plugin.decoding.beam_search import beam_search
 from t2017_plugin.decoding.ensemble import Ensemble
 from t2017_plugin.decoding.length_penalty import check_alpha
+from t2017_plugin.decoding.rules import SearchSettings
 from t2017_plugin.errors import UsageError
 
 logger = logging.getLogger(__name__)

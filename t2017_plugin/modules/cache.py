@@ -1,9 +1,8 @@
 """What the decoder remembers between two steps of a search.
 
 The hypotheses of a sentence share one pool of keys and values: a place for each position and each of ``beam`` slots,
-written once and never moved. Which slot holds position t of a hypothesis is told by a small table of ancestors; when
-hypotheses change places only the table is reordered, and a mask made from it once a step hides the slots of others.
-Keys and values of the encoder's output have one copy for each sentence.
+written once and never moved. A mask tells which places are a hypothesis's own; when hypotheses change places, only the
+mask is reordered. Keys and values of the encoder's output have one copy for each sentence.
 """
 
 import torch
@@ -26,7 +25,7 @@ class DecoderCache:
         beam: slots for each sentence and position; with fairseq's own search every row is a sentence with one slot
 
     Shape:
-        memory: (B, h, S, d_k) and (B, h, S, d_v); memory_mask: (B, 1, 1, S); ancestors: (B, hypotheses, length)
+        memory: (B, h, S, d_k) and (B, h, S, d_v); memory_mask: (B, 1, 1, S); mask: (B, 1, hypotheses, length * beam)
     """
 
     def __init__(self, memory: list[tuple[Tensor, Tensor]], memory_mask: Tensor, beam: int) -> None:
@@ -35,8 +34,9 @@ class DecoderCache:
         self.beam = beam
         self.length = 0
         self.pools: list[tuple[Tensor, Tensor] | None] = [None] * len(memory)
-        self.ancestors = torch.zeros(len(memory_mask), beam, 0, dtype=torch.long, device=memory_mask.device)
+        # With one hypothesis a sentence all places are its own.
         self.mask: Tensor | None = None
+        self._slots = additive(torch.eye(beam, dtype=torch.bool, device=memory_mask.device), memory_mask.dtype)
 
     @property
     def sentences(self) -> int:
@@ -45,13 +45,10 @@ class DecoderCache:
 
     def begin_step(self, hypotheses: int) -> None:
         """Opens a new position for ``hypotheses`` newest tokens a sentence: one at the very start, then ``beam``."""
-        device = self.memory_mask.device
-        own = torch.arange(hypotheses, device=device).view(1, hypotheses, 1).expand(self.sentences, -1, -1)
-        self.ancestors = torch.cat([self.ancestors[:, :hypotheses], own], dim=-1)
         self.length += 1
         if self.beam > 1:
-            visible = self.ancestors.unsqueeze(-1) == torch.arange(self.beam, device=device)
-            self.mask = additive(visible.flatten(2).unsqueeze(1), self.memory_mask.dtype)
+            own = self._slots[:hypotheses].expand(self.sentences, 1, -1, -1)
+            self.mask = own if self.mask is None else torch.cat([self.mask, own], dim=-1)
 
     def append(self, layer: int, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
         """Writes the newest position of a layer and returns the pool up to it.
@@ -77,8 +74,9 @@ class DecoderCache:
 
     def choose_parents(self, parents: Tensor) -> None:
         """Hypothesis i of each sentence now continues hypothesis ``parents[:, i]``. Shape: (B, beam)."""
-        index = parents.unsqueeze(-1).expand(-1, -1, self.length)
-        self.ancestors = self.ancestors.gather(1, index)
+        if self.mask is not None:
+            index = parents[:, None, :, None].expand(-1, -1, -1, self.mask.size(-1))
+            self.mask = self.mask.gather(2, index)
 
     def keep_sentences(self, sentences: Tensor) -> None:
         """Goes on with these sentences, in this order. Shape: (new B,).
@@ -103,4 +101,5 @@ class DecoderCache:
         width = self.memory_mask.size(-1)
         self.memory = [(keep(key, width), keep(value, width)) for key, value in self.memory]
         self.memory_mask = self.memory_mask.index_select(0, sentences)
-        self.ancestors = self.ancestors.index_select(0, sentences)
+        if self.mask is not None:
+            self.mask = self.mask.index_select(0, sentences)

@@ -64,7 +64,6 @@ def _search(
     ensemble.start(net_input, beam)
     history = History(sentences, beam, device)
     finished = Finished.none(sentences, beam, device)
-    never_index = torch.tensor(list(never), dtype=torch.long, device=device)
     ending = set(limits)
     limit = torch.tensor(limits, device=device)
     # The sentences of the batch by their first places; None while all are there.
@@ -78,12 +77,12 @@ def _search(
 
     for length in range(1, max(limits, default=0) + 1):
         scores = ensemble.log_p(newest)
-        if never:
-            scores.index_fill_(-1, never_index, -torch.inf)
+        for token in never:
+            scores[..., token].fill_(-torch.inf)
         if rule.eos_at_limit and length in ending:
             scores = _only(scores, eos, limit.eq(length))
         elif length <= settings.min_length:
-            scores[..., eos] = -torch.inf
+            scores[..., eos].fill_(-torch.inf)
         if prefix is not None and length <= prefix.size(1):
             forced = prefix[:, length - 1] if original is None else prefix[original, length - 1]
             scores = _force(scores, forced)
@@ -92,10 +91,10 @@ def _search(
         each, tokens = best_of_many(scores, 2 * beam)
         each.add_(alive.unsqueeze(-1))
         candidate, index = each.flatten(1).topk(min(2 * beam, each.size(1) * each.size(2)))
-        parent, token = index // each.size(2), tokens.flatten(1).gather(1, index)
+        parent, written = index // each.size(2), tokens.flatten(1).gather(1, index)
         if candidate.size(1) < beam:
-            candidate, parent, token = (_fill(x, beam) for x in (candidate, parent, token))
-        ends = token.eq(eos)
+            candidate, parent, written = (_fill(x, beam) for x in (candidate, parent, written))
+        ends = written.eq(eos)
 
         # 2. finished: the best of the old ones and of the candidates that end here
         if on_gpu or bool(ends.any()):
@@ -105,7 +104,7 @@ def _search(
 
         # 3. alive: the best of the others
         alive, place = candidate.topk(beam)
-        newest, parent = token.gather(1, place), parent.gather(1, place)
+        newest, parent = written.gather(1, place), parent.gather(1, place)
         history.add(newest, parent, alive, original)
 
         at_limit = length in ending

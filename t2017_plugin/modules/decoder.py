@@ -145,7 +145,7 @@ class Decoder(FairseqIncrementalDecoder):
     def start_cache(self, encoder_out: dict[str, list[Tensor]], beam: int) -> DecoderCache:
         """Keys and values of the encoder's output, once for each sentence, and nothing decoded yet."""
         memory = encoder_out["encoder_out"][0]
-        projected = [layer.encoder_attention.project_memory(memory) for layer in self.layers]
+        projected = [layer.encoder_attention.w_kv(memory) for layer in self.layers]
         return DecoderCache(projected, additive(visible(self._hidden(encoder_out)), memory.dtype), beam)
 
     @staticmethod

@@ -20,63 +20,75 @@ POSITIONS_AT_ONCE = 64
 class Product:
     """x W (+ b) with the matrix the way round in which a CPU reads it fastest when x has few rows."""
 
-    def __init__(self, weight: Tensor, bias: Tensor | None, copy: bool) -> None:
-        self.matrix = weight.t().contiguous() if copy else weight.t()
-        self.bias = bias
+    def __init__(self, linear: Any, copy: bool) -> None:
+        self.matrix: Tensor = linear.weight.t().contiguous() if copy else linear.weight.t()
+        self.bias: Tensor | None = getattr(linear, "bias", None)
 
     def __call__(self, x: Tensor) -> Tensor:
         """Shape: x: (rows, in) -> (rows, out)."""
         return torch.mm(x, self.matrix) if self.bias is None else torch.addmm(self.bias, x, self.matrix)
+
+    def added_to(self, x: Tensor, y: Tensor) -> Tensor:
+        """y W (+ b) + x, in one go. Shape: x: (rows, out); y: (rows, in) -> (rows, out)."""
+        return torch.addmm(x if self.bias is None else x + self.bias, y, self.matrix)
+
+
+class Norm:
+    """The layer normalisation behind a sub-layer."""
+
+    def __init__(self, norm: nn.LayerNorm) -> None:
+        self.shape, self.weight, self.bias, self.epsilon = norm.normalized_shape, norm.weight, norm.bias, norm.eps
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """Shape: (rows, d_model) -> the same."""
+        return torch.layer_norm(x, self.shape, self.weight, self.bias, self.epsilon)
 
 
 class LayerStep:
     """A decoder layer's part of the step."""
 
     def __init__(self, layer: Any, copy: bool) -> None:
-        def product(linear: nn.Linear) -> Product:
-            return Product(linear.weight, linear.bias, copy)
-
-        self.h, self.d_k, self.d_v = layer.self_attention.h, layer.self_attention.d_k, layer.self_attention.d_v
-        self.qkv, self.self_o = product(layer.self_attention.w_qkv), product(layer.self_attention.w_o)
-        self.query, self.memory_o = product(layer.encoder_attention.w_q), product(layer.encoder_attention.w_o)
-        self.w_1, self.w_2 = product(layer.feed_forward.w_1), product(layer.feed_forward.w_2)
-        self.norms: list[nn.LayerNorm] = [
-            layer.self_attention_norm.norm,
-            layer.encoder_attention_norm.norm,
-            layer.feed_forward_norm.norm,
-        ]
+        attention = layer.self_attention
+        self.h, self.d_k, self.d_v = attention.h, attention.d_k, attention.d_v
+        self.query_width = self.h * self.d_k
+        self.stored_width = self.h * (self.d_k + self.d_v)
+        self.qkv, self.self_o = Product(attention.w_qkv, copy), Product(attention.w_o, copy)
+        self.query = Product(layer.encoder_attention.w_q, copy)
+        self.memory_o = Product(layer.encoder_attention.w_o, copy)
+        self.w_1, self.w_2 = Product(layer.feed_forward.w_1, copy), Product(layer.feed_forward.w_2, copy)
+        self.self_norm, self.memory_norm = Norm(layer.self_attention_norm.norm), Norm(layer.encoder_attention_norm.norm)
+        self.feed_forward_norm = Norm(layer.feed_forward_norm.norm)
 
     def __call__(
         self, x: Tensor, cache: DecoderCache, layer: int, need_weights: bool = False
     ) -> tuple[Tensor, Tensor | None]:
         """Shape: x: (B * hypotheses, d_model) -> the same, and weights (B, h, hypotheses, S) or None."""
-        sentences, h = cache.sentences, self.h
-        stacked = self.qkv(x).view(sentences, -1, h * (2 * self.d_k + self.d_v))
-        query, key, value = stacked.split([h * self.d_k, h * self.d_k, h * self.d_v], dim=-1)
-        key, value = cache.append(layer, self._heads(key), self._heads(value))
-        heads = F.scaled_dot_product_attention(self._heads(query), key, value, attn_mask=cache.mask)
-        x = self._residual(0, x, self.self_o(self._rows(heads)))
+        sentences = cache.sentences
+        projected = self.qkv(x).view(sentences, -1, self.query_width + self.stored_width)
+        query, newest = projected.split_with_sizes((self.query_width, self.stored_width), -1)
+        key, value = self._keys_values(cache.append(layer, newest))
+        heads = F.scaled_dot_product_attention(self._heads(query, self.d_k), key, value, attn_mask=cache.mask)
+        x = self.self_norm(self.self_o.added_to(x, self._rows(heads)))
 
-        query = self._heads(self.query(x).view(sentences, -1, h * self.d_k))
-        key, value = cache.memory[layer]
+        query = self._heads(self.query(x).view(sentences, -1, self.query_width), self.d_k)
+        key, value = self._keys_values(cache.memory[layer])
         weights = attention_weights(query, key, cache.memory_mask.isneginf()) if need_weights else None
         heads = F.scaled_dot_product_attention(query, key, value, attn_mask=cache.memory_mask)
-        x = self._residual(1, x, self.memory_o(self._rows(heads)))
-        return self._residual(2, x, self.w_2(self.w_1(x).relu_())), weights
+        x = self.memory_norm(self.memory_o.added_to(x, self._rows(heads)))
+        return self.feed_forward_norm(self.w_2.added_to(x, self.w_1(x).relu_())), weights
 
-    def _heads(self, x: Tensor) -> Tensor:
-        """Shape: (B, hypotheses, h * d) -> (B, h, hypotheses, d)."""
-        return x.unflatten(-1, (self.h, -1)).transpose(1, 2)
+    def _heads(self, x: Tensor, width: int) -> Tensor:
+        """Shape: (B, n, h * width) -> (B, h, n, width)."""
+        return x.unflatten(2, (self.h, width)).transpose(1, 2)
 
-    @staticmethod
-    def _rows(heads: Tensor) -> Tensor:
-        """Shape: (B, h, hypotheses, d) -> (B * hypotheses, h * d)."""
-        return heads.transpose(1, 2).flatten(2).flatten(0, 1)
+    def _keys_values(self, stored: Tensor) -> tuple[Tensor, Tensor]:
+        """Shape: (B, n, h * (d_k + d_v)) -> (B, h, n, d_k), (B, h, n, d_v)."""
+        key, value = stored.split_with_sizes((self.query_width, self.h * self.d_v), -1)
+        return self._heads(key, self.d_k), self._heads(value, self.d_v)
 
-    def _residual(self, place: int, x: Tensor, output: Tensor) -> Tensor:
-        """LayerNorm(x + Sublayer(x)); ``output`` is not needed any more and takes the sum."""
-        norm = self.norms[place]
-        return F.layer_norm(output.add_(x), norm.normalized_shape, norm.weight, norm.bias, norm.eps)
+    def _rows(self, heads: Tensor) -> Tensor:
+        """Shape: (B, h, n, d_v) -> (B * n, h * d_v)."""
+        return heads.transpose(1, 2).reshape(-1, self.h * self.d_v)
 
 
 class DecoderStep:
@@ -99,7 +111,7 @@ class DecoderStep:
         if made_of != self._made_of:
             self._made_of = made_of
             self.layers = [LayerStep(layer, self.copy) for layer in self.decoder.layers]
-            self.output = Product(self.decoder.output.weight, None, self.copy)
+            self.output = Product(self.decoder.output, self.copy)
             self.table = self.decoder.embedding.weight
             # sqrt(d_model) for every token; padding becomes the zero vector.
             self.factors = torch.full_like(self.table[:, :1], self.decoder.embedding.scale)
@@ -116,7 +128,7 @@ class DecoderStep:
         here = self.positions[position]
         if position == 0 and self.decoder.zero_start:
             return here.expand(*tokens.shape, -1)
-        return torch.addcmul(here, F.embedding(tokens, self.table), F.embedding(tokens, self.factors))
+        return torch.addcmul(here, torch.embedding(self.table, tokens), torch.embedding(self.factors, tokens))
 
     def features(self, tokens: Tensor, cache: DecoderCache, need_weights: bool = False) -> tuple[Tensor, Tensor | None]:
         """Features of the newest position of every hypothesis, and, if wanted, the last layer's weights.

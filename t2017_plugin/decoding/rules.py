@@ -1,9 +1,9 @@
 """What differs between the authors' search and stock fairseq's: which hypotheses finish, and when a sentence is done.
 
-    paper   tensor2tensor 1.0.14, utils/beam_search.py: all of the best 2 * beam continuations that end compete with
-            the finished ones; done when the worst finished one beats what the best alive one could still reach
-    stock   fairseq, sequence_generator.py: only ends among the best beam continuations count, in the order in which
-            they come; done with as many as the beam; at the limit EOS is forced
+paper   tensor2tensor 1.0.14, utils/beam_search.py: all of the best 2 * beam continuations that end compete with
+        the finished ones; done when the worst finished one beats what the best alive one could still reach
+stock   fairseq, sequence_generator.py: only ends among the best beam continuations count, in the order in which
+        they come; done with as many as the beam; at the limit EOS is forced
 """
 
 from collections.abc import Sequence

@@ -15,13 +15,17 @@ from t2017_plugin.modules.attention import attention_weights
 from t2017_plugin.modules.cache import DecoderCache
 
 POSITIONS_AT_ONCE = 64
+# Numbers in a matrix that is worth a copy; what a larger one costs is reading it, whichever way round it is.
+LARGEST_COPY = 4_000_000
 
 
 class Product:
     """x W (+ b) with the matrix the way round in which a CPU reads it fastest when x has few rows."""
 
     def __init__(self, linear: Any, copy: bool) -> None:
-        self.matrix: Tensor = linear.weight.t().contiguous() if copy else linear.weight.t()
+        self.matrix: Tensor = linear.weight.t()
+        if copy and linear.weight.numel() <= LARGEST_COPY:
+            self.matrix = self.matrix.contiguous()
         self.bias: Tensor | None = getattr(linear, "bias", None)
 
     def __call__(self, x: Tensor) -> Tensor:

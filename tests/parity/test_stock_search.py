@@ -78,9 +78,7 @@ def test_stock_search_finds_the_same_on_both_models(
     ],
     ids=str,
 )
-def test_stock_rules_under_other_flags(
-    trained_pair: Any, batch_of: Any, build: Any, settings: dict[str, Any]
-) -> None:
+def test_stock_rules_under_other_flags(trained_pair: Any, batch_of: Any, build: Any, settings: dict[str, Any]) -> None:
     """Penalties, limits at which EOS is forced, a least length, more hypotheses than symbols."""
     task = build.task(search="stock")
     for seed in (1, 2, 3):
@@ -88,10 +86,10 @@ def test_stock_rules_under_other_flags(
         assert_same(search(task, [pair.ours], sample, **flags), search(task, [pair.stock], sample, **flags))
 
 
-@pytest.mark.parametrize("flags", [{"sampling": True}, {"no_repeat_ngram_size": 2}, {"print_alignment": "hard"}], ids=str)
-def test_other_flags_of_stocks_search_are_left_to_fairseq(
-    trained_pair: Any, build: Any, flags: dict[str, Any]
-) -> None:
+@pytest.mark.parametrize(
+    "flags", [{"sampling": True}, {"no_repeat_ngram_size": 2}, {"print_alignment": "hard"}, {"prefix_size": 1}], ids=str
+)
+def test_other_flags_of_stocks_search_are_left_to_fairseq(trained_pair: Any, build: Any, flags: dict[str, Any]) -> None:
     generator = build.task(search="stock").build_generator([trained_pair(1).ours], generation(**flags))
     assert isinstance(generator, SequenceGenerator)
 

@@ -8,7 +8,7 @@
     convolutional, width k     O(k n d^2)            O(1)              O(log_k n), dilated
     self-attention, window r   O(r n d)              O(1)              O(n / r)
 
-Time is that of one layer's own operations, forward, the shortest of several calls, without the projections that the
+Time is the processor's for one layer, forward, the shortest of several calls, without the projections that the
 table leaves out. Sequential steps are counted in the layer's program. The longest path is measured: how many layers it
 takes until the last output depends on the first input, told by its gradient; for the recurrent layer, how many steps.
 The exponents of n and d are slopes of the logarithms of the times between the two largest sizes.
@@ -97,14 +97,14 @@ KINDS = {
 
 
 def seconds(kind: str, n: int, d: int, calls: int) -> float:
-    """Shortest time of a layer on two sequences; other programs on the machine only ever make it longer."""
+    """Shortest processor time of a layer on two sequences, which other programs on the machine hardly change."""
     run, x, times = layer(kind, d), torch.randn(2, n, d), []
     with torch.no_grad():
         run(x)
         for _ in range(calls):
-            began = time.perf_counter()
+            began = time.process_time()
             run(x)
-            times.append(time.perf_counter() - began)
+            times.append(time.process_time() - began)
     return min(times)
 
 

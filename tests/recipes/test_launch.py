@@ -93,3 +93,12 @@ def test_help_and_wrong_calls(script: str) -> None:
     for wrong in (("--gpu", 2), ("--gpus",), ()):
         refused = launched(script, *wrong)
         assert refused.returncode == 2 and refused.stderr.count("\n") == 1, refused.stderr
+
+
+@pytest.mark.parametrize("options", [("--device",), ("--gpus", "2")])
+def test_calls_of_the_gpu_check(options: tuple[str, ...]) -> None:
+    script = [str(ROOT / "benchmarks" / "gpu_check.sh")]
+    helped = subprocess.run(["bash", *script, "--help"], capture_output=True, text=True, check=False)
+    assert helped.returncode == 0 and "--device cpu" in helped.stdout
+    refused = subprocess.run(["bash", *script, *options], capture_output=True, text=True, check=False)
+    assert refused.returncode == 2 and refused.stderr.count("\n") == 1 and "see --help" in refused.stderr

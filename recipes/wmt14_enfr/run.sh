@@ -1,0 +1,13 @@
+#!/usr/bin/env bash
+# Runs the five steps of this job, one after the other.
+set -euo pipefail
+here=$(cd -P "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)
+# shellcheck source=job.sh
+source "$here/job.sh"
+# shellcheck disable=SC2034  # printed by --help
+ABOUT="Runs the five steps of this job, one after the other.
+$VARIABLES
+"
+# shellcheck source=../common/run_steps.sh
+source "$RECIPES/common/run_steps.sh"
+run_steps "$here" "$@"

@@ -16,7 +16,7 @@ RawPair = tuple[bytes, bytes]
 def member_lines(archive: Path, name: str) -> Iterator[bytes]:
     """Yield the lines of one file of a tar archive, ``.gz`` unpacked, line feeds taken off.
 
-    Lines end at a line feed and nowhere else. Raises SystemExit when the archive cannot be read or does not hold the file.
+    Lines end at a line feed and nowhere else. Raises SystemExit when the archive cannot be read or has no such file.
     """
     try:
         with tarfile.open(archive, "r|*") as tar:

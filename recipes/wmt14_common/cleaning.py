@@ -1,9 +1,9 @@
 """From a raw pair of lines to two lines of Moses tokens, or to the reason why the pair is left out.
 
-Mended are characters that no text should hold: control characters and line ends of other kinds become a space, invisible
-format characters (soft hyphens, zero-width spaces, byte order marks) vanish. Left out are pairs with a side that is empty or
-not UTF-8, with more than ``max_tokens`` tokens on a side, or with sides whose lengths in tokens differ by more than
-``max_ratio`` times.
+Mended are characters that no text should hold: control characters and line ends of other kinds become a space,
+invisible format characters (soft hyphens, zero-width spaces, byte order marks) vanish. Left out are pairs with a side
+that is empty or not UTF-8, with more than ``max_tokens`` tokens on a side, or with sides whose lengths in tokens differ
+by more than ``max_ratio`` times.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from recipes.wmt14_common.archives import RawPair
+from recipes.wmt14_common.corpora import Limits
 from t2017_plugin.text_pipeline import TextPipeline
 from t2017_plugin.text_settings import TextSettings
 
@@ -29,14 +30,6 @@ def _characters(*categories: str) -> str:
 # Tabs are spaces. Surrogates cannot be in UTF-8; private use and unassigned characters are left to BPE.
 INVISIBLE = re.compile(f"[{_characters('Cf')}]+")
 CONTROL = re.compile(f"[{_characters('Cc', 'Zl', 'Zp').replace(re.escape(chr(9)), '')}]+")
-
-
-@dataclass(frozen=True)
-class Limits:
-    """What a pair must keep: tokens are Moses tokens, before BPE."""
-
-    max_tokens: int
-    max_ratio: float
 
 
 @dataclass

@@ -1,8 +1,8 @@
 """Which archives and files WMT14 is made of: the one list that downloading, cleaning and the miniature mirror read.
 
-Sizes in bytes and checksums stand here only where somebody publishes them. TensorFlow Datasets publishes size and SHA-256
-of the three training archives for English-German, sacreBLEU the MD5 of the test sets; the size of giga-fren.tar stands in
-several public programs that download it. What nobody publishes is recorded at the first download and compared later.
+Sizes in bytes and checksums stand here only where somebody publishes them. TensorFlow Datasets publishes size and
+SHA-256 of the three training archives for English-German, sacreBLEU the MD5 of the test sets; the size of giga-fren.tar
+stands in public programs that download it. What nobody publishes is recorded at the first download and compared later.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ class Archive:
 
 @dataclass(frozen=True)
 class Corpus:
-    """Two aligned files in an archive, found by their names whatever folder they lie in; ``.gz`` is unpacked on the way.
+    """Two aligned files in an archive, found by their names whatever folder they lie in; ``.gz`` is unpacked.
 
-    ``files`` may name several pairs: the first that the archive holds is read. ``lines`` is the number expected, if fixed.
+    ``files`` may name several pairs: the first that the archive holds is read. ``lines`` is the number expected.
     """
 
     name: str
@@ -118,6 +118,14 @@ def _test(target_lang: str) -> Corpus:
     stem = f"newstest2014-{target_lang}{SOURCE_LANG}"
     files = (f"{stem}-src.{SOURCE_LANG}.sgm", f"{stem}-ref.{target_lang}.sgm")
     return Corpus("newstest2014-full", TEST_FULL, (files,), TEST_LINES)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a training pair must keep: tokens are Moses tokens, before BPE."""
+
+    max_tokens: int
+    max_ratio: float
 
 
 TARGET_LANGS = ("de", "fr")

@@ -1,8 +1,8 @@
 """Downloads the archives of WMT14, goes on where an interrupted download stopped, and checks what it has.
 
-A mirror (``WMT14_MIRROR``) is a folder or an address that holds the archives under their paths on the host or under their
-names alone. Archives of a folder are used where they lie. A mirror with a file ``miniature.json`` is the miniature of
-``mirror.py``: its archives are checked against that file, and every output of the run says what it was made from.
+A mirror (``WMT14_MIRROR``) is a folder or an address that holds the archives under their paths on the host or under
+their names alone. Archives of a folder are used where they lie. A mirror with a file ``miniature.json`` is the
+miniature of ``mirror.py``: its archives are checked against that file, and every output says what it was made from.
 
 What was verified once is not read again while its size and time are the same.
 """
@@ -102,7 +102,9 @@ def verified(archive: Archive, path: Path, cache: Path, miniature: dict[str, Any
         wanted = (archive.size, archive.hash_name, archive.hash_value, archive.published_by)
     size, hash_name, hash_value, by = wanted
     if size is not None and state["size"] != size:
-        raise SystemExit(f"{path} has {state['size']:,} bytes and should have {size:,}; delete it and run the step again")
+        raise SystemExit(
+            f"{path} has {state['size']:,} bytes and should have {size:,}; delete it and run the step again"
+        )
     if {key: known.get(key) for key in state} != state:
         print(f"{archive.name}: computing its checksum", flush=True)
         hashes = hashes_of(path)

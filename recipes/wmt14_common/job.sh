@@ -18,12 +18,16 @@ Environment variables:
                         ten minutes at the paper's 0.4 (base) and 1.0 (big) seconds"
 
 # The tiny sizes of SCALE=mini. Everything else, such as dropout, loss, schedule, batch rule and search, stays the paper's.
+# Validating for each of big's twenty checkpoints in as many updates would take longer than training.
 MINI=(
-    common.log_interval=5 dataset.max_tokens=1000 dataset.max_tokens_valid=20000 dataset.validate_after_updates=15
-    dataset.num_workers=0 model.layers=1 model.d_k=16 model.d_v=16 lr_scheduler.warmup_updates=10 optimization.max_update=20
+    common.log_interval=5 dataset.max_tokens=100 dataset.max_tokens_valid=20000 dataset.num_workers=0
+    model.layers=1 model.d_k=16 model.d_v=16 lr_scheduler.warmup_updates=10 optimization.max_update=24
 )
-MINI_base=(model.d_model=32 model.d_ff=64 model.heads=2 checkpoint.save_interval_updates=4)
-MINI_big=(model.d_model=64 model.d_ff=128 model.heads=4 checkpoint.save_interval_updates=1)
+MINI_base=(model.d_model=32 model.d_ff=64 model.heads=2 checkpoint.save_interval_updates=3)
+MINI_big=(
+    model.d_model=64 model.d_ff=128 model.heads=4 checkpoint.save_interval_updates=1 dataset.disable_validation=true
+)
+MINI_DECODE=(--set dataset.max_tokens=4000 --set task.extra_length=3)
 MINI_VOCABULARY=600
 
 # read_options of recipes/common, then what depends on MODEL and SCALE.
@@ -33,6 +37,7 @@ read_wmt14_options() {
     [[ $SCALE == full || $SCALE == mini ]] || wrong_call "SCALE=$SCALE: it can be full or mini"
     [[ $WORKERS =~ ^[1-9][0-9]*$ ]] || wrong_call "WORKERS=$WORKERS: give a number from 1"
     read_options "$@"
+    [[ $SCALE == mini ]] || MINI_DECODE=()
     [[ $ARM == t2017 && -z $GENERATED ]] || wrong_call "--stock and --generated are not for this job"
     SETTINGS=$ROOT/configs/${SETTINGS_OF[$MODEL]}
     ARM_RUN=$RUN/$MODEL

@@ -1,11 +1,11 @@
-"""Writes a miniature mirror of WMT14: the same archives, paths, formats and line counts of test sets, with made-up text.
+"""Writes a miniature mirror of WMT14: the same archives, paths, formats and test set sizes, with made-up text.
 
     python -m recipes.wmt14_common.mirror --output runs/mirror
     WMT14_MIRROR=$PWD/runs/mirror SCALE=mini recipes/wmt14_ende/run.sh --run runs/wmt14_mini
 
-For trying the recipes where the real archives cannot be had. The sentences are those of ``generated_corpus``, dressed with
-what real corpora hold: quotes, compounds, apostrophes, and pairs that cleaning must find, so many of each kind in each
-corpus (``DIRT``). ``miniature.json`` lists sizes and hashes, and carries the note that every output repeats.
+For trying the recipes where the real archives cannot be had. The sentences are those of ``generated_corpus``, dressed
+with what real corpora hold: quotes, compounds, apostrophes, and pairs that cleaning must find, so many of each kind in
+each corpus (``DIRT``). ``miniature.json`` lists sizes and hashes, and carries the note that every output repeats.
 """
 
 from __future__ import annotations
@@ -67,7 +67,8 @@ def training_text(count: int, language: str, seed: int) -> Texts:
         + [(b"latin-1: \xe4\xf6", good[1]), (good[0], b"\xff\xfe")]
         + [(b"long " * LONG, b"lang " * LONG)] * DIRT["long"]
         + [(b"short one", b"wort " * (2 * RATIO + 2))] * DIRT["ratio"]
-        + [(b"zero\xe2\x80\x8bwidth \x07bell " + good[0], "Trenn\u00adstrich\u2028 ".encode() + good[1])] * DIRT["control"]
+        + [(b"zero\xe2\x80\x8bwidth \x07bell " + good[0], "Trenn\u00adstrich\u2028 ".encode() + good[1])]
+        * DIRT["control"]
     )
     for number, pair in enumerate(dirty):
         pairs.insert((number * 7) % len(pairs), pair)
@@ -95,7 +96,9 @@ def plain(lines: list[bytes]) -> bytes:
 
 def contents(pairs: int) -> dict[Archive, dict[str, bytes]]:
     """The files of every archive, by their paths in it."""
-    files: dict[Archive, dict[str, bytes]] = {archive: {} for lang in ("de", "fr") for archive in corpora.archives(lang)}
+    files: dict[Archive, dict[str, bytes]] = {
+        archive: {} for lang in ("de", "fr") for archive in corpora.archives(lang)
+    }
     folders = {corpora.EUROPARL: "training/", corpora.NEWS_COMMENTARY: "training/", corpora.UNITED_NATIONS: "un/"}
     for language in corpora.TARGET_LANGS:
         for seed, corpus in enumerate(corpora.TRAINING[language], start=1):

@@ -1,9 +1,9 @@
 """From the archives to the units that fairseq-preprocess reads, in steps that are done once and gone on with.
 
-    archives.json -> words/CORPUS.{en,de}, corpus/{valid,test}.{en,de} -> text/codes -> text/{train,valid,test}.bpe.{en,de}
+    archives.json -> words/CORPUS.{en,de}, corpus/{valid,test}.{en,de} -> text/codes -> text/SPLIT.bpe.{en,de}
 
-Every file is written whole or not at all, and a step counts as done once its stamp in ``steps/`` is written, last of all.
-After every step the two sides must have the same number of lines.
+Every file is written whole or not at all, and a step counts as done once its stamp in ``steps/`` is written, last.
+After every step the two sides must have the same number of lines. What does the work is imported when there is work.
 """
 
 from __future__ import annotations
@@ -18,9 +18,8 @@ from typing import Any
 
 from recipes.common import steps
 from recipes.common.files import write_whole
-from recipes.wmt14_common import corpora, manifest, units, words
-from recipes.wmt14_common.cleaning import Limits
-from t2017_plugin.text_settings import TextSettings
+from recipes.wmt14_common import corpora, manifest
+from recipes.wmt14_common.corpora import Limits
 
 SPLITS = ("train", "valid", "test")
 
@@ -77,6 +76,8 @@ def prepare(job: Job) -> None:
     found = json.loads((job.run / "archives.json").read_text(encoding="utf-8"))
     for folder in ("corpus", "words", "text"):
         (job.run / folder).mkdir(parents=True, exist_ok=True)
+        for leftover in (job.run / folder).glob(".*.part*"):  # of a call that was killed
+            leftover.unlink()
     _words(job, found)
     training = [corpus.name for corpus in corpora.TRAINING[job.target_lang]]
     _codes(job, training)
@@ -91,6 +92,8 @@ def _words(job: Job, found: dict[str, Any]) -> None:
         outputs = job.sides("words", corpus.name)
 
         def work(corpus: corpora.Corpus = corpus, archive: Path = archive, outputs: list[Path] = outputs) -> None:
+            from recipes.wmt14_common import words
+
             words.training_corpus(corpus, archive, job.run / "words", job.languages, job.limits, job.workers)
             words.check_aligned(outputs)
 
@@ -103,6 +106,8 @@ def _words(job: Job, found: dict[str, Any]) -> None:
         def work(
             split: str = split, corpus: corpora.Corpus = corpus, archive: Path = archive, outputs: list[Path] = outputs
         ) -> None:
+            from recipes.wmt14_common import words
+
             words.newstest(corpus, archive, job.run / "corpus", job.run / "words", split, job.languages)
             words.check_aligned(outputs)
 
@@ -113,6 +118,9 @@ def _codes(job: Job, training: list[str]) -> None:
     files = [job.run / "words" / f"{name}.{language}" for language in job.languages for name in training]
 
     def work() -> None:
+        from recipes.wmt14_common import units
+        from t2017_plugin.text_settings import TextSettings
+
         counted = units.count_words(files, job.workers)
         print(f"learning BPE from {len(counted):,} different words", flush=True)
         write_whole(job.run / "text" / "codes", units.learn(counted, job.vocabulary))
@@ -131,6 +139,8 @@ def _units(job: Job, training: list[str]) -> None:
         sources = [[job.run / "words" / f"{stem}.{language}" for stem in stems] for language in job.languages]
 
         def work(outputs: list[Path] = outputs, sources: list[list[Path]] = sources) -> None:
+            from recipes.wmt14_common import units, words
+
             for files, output in zip(sources, outputs, strict=True):
                 units.apply(codes, files, output, job.workers)
             words.check_aligned(outputs)

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from recipes.common.files import write_whole
 from recipes.wmt14_common.archives import RawPair, chosen_files, portions, raw_pairs, whole_text
-from recipes.wmt14_common.cleaning import Cleaned, Cleaner, Limits
-from recipes.wmt14_common.corpora import Corpus
+from recipes.wmt14_common.cleaning import Cleaned, Cleaner
+from recipes.wmt14_common.corpora import Corpus, Limits
 from recipes.wmt14_common.parallel import PORTION, Progress, in_order
 from t2017_plugin.files import decode_line, whole_or_nothing
 from t2017_plugin.scoring.sgm import SUFFIXES, read_sgm

@@ -16,4 +16,5 @@ source "$RECIPES/common/prepare.sh"
 source "$RECIPES/common/flags.sh"
 read_wmt14_options "$@"
 ALSO_TRANSLATE=""
+OVERRIDES+=("${MINI_DECODE[@]}")
 decode

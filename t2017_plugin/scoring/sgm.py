@@ -30,17 +30,18 @@ def read_sgm(lines: Sequence[str], name: str) -> list[str]:
         raise UsageError(f"{name} holds translations by {', '.join(translators)}; scores here are of one reference")
     segments: list[str] = []
     opened: re.Match[str] | None = None
+    wrong: re.Match[str] | None = None
     for tag in TAG.finditer(text):
         ends = bool(tag[1])
         if ends != (opened is not None):
+            wrong = opened or tag
             break
         if opened is not None:
             segments.append(" ".join(text[opened.end() : tag.start()].split()))
         opened = None if ends else tag
-    else:
-        tag = opened
-    if tag is not None:
-        line = text.count("\n", 0, (opened or tag).start()) + 1
+    wrong = wrong or opened
+    if wrong is not None:
+        line = text.count("\n", 0, wrong.start()) + 1
         raise UsageError(f"{name}, line {line}: a <seg> without its </seg>, or the reverse; was the file cut off?")
     if not segments:
         raise UsageError(f"{name} has no <seg> ... </seg>, so it is not an SGM test set; give plain text or SGM")

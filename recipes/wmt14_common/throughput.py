@@ -30,6 +30,9 @@ from recipes.wmt14_common.parallel import PORTION
 
 # Pairs of each task and words between spaces a side: WMT14's, about.
 JOBS = {"de": (4_500_000, 25), "fr": (40_800_000, 28)}
+# How often WMT14's most frequent word stands in the text, about: learning is slow where pairs have become rare.
+MOST_FREQUENT = 12_000_000
+CODES = 4000  # vocabulary that BPE is applied with here
 
 
 def seconds_of(work: Callable[[], object]) -> float:
@@ -53,12 +56,12 @@ def preprocess(folder: Path, languages: tuple[str, str]) -> None:
 
 
 def invented_words(known: Counter[str], types: int) -> Counter[str]:
-    """The words of a text and compounds of two of them; the word of rank r is counted about types / r times."""
+    """The words of a text and compounds of two of them; the word of rank r is counted MOST_FREQUENT / r times."""
     state, parts = random.Random(1), list(known)
     words = dict.fromkeys(parts[:types], 1)
     while len(words) < types:
         words["".join(state.choices(parts, k=2))] = 1
-    return Counter({word: max(1, types // rank) for rank, word in enumerate(words, start=1)})
+    return Counter({word: max(1, MOST_FREQUENT // rank) for rank, word in enumerate(words, start=1)})
 
 
 def measure(prefix: str, target_lang: str, lines: int) -> tuple[dict[str, dict[str, float]], Counter[str]]:
@@ -83,7 +86,7 @@ def measure(prefix: str, target_lang: str, lines: int) -> tuple[dict[str, dict[s
         files[1].write_bytes(b"".join(portion.target for portion in cleaned))
         counted: list[Counter[str]] = []
         times["count words"] = seconds_of(lambda: counted.append(units.count_words(files, 1)))
-        (folder / "codes").write_text(units.learn(counted[0], 4000), encoding="utf-8")
+        (folder / "codes").write_text(units.learn(counted[0], CODES), encoding="utf-8")
         times["apply BPE"] = seconds_of(
             lambda: [
                 units.apply(folder / "codes", [file], folder / f"train.bpe.{language}", 1)

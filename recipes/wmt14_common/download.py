@@ -149,12 +149,14 @@ def main(argv: list[str] | None = None) -> None:
         return
     if args.output is None:
         parser.error("name --output, or --dry-run")
-    args.cache.mkdir(parents=True, exist_ok=True)
     miniature = miniature_of(args.mirror)
+    # The real archives have the same names and must never be compared with the miniature's.
+    cache = args.cache / "miniature" if miniature else args.cache
+    cache.mkdir(parents=True, exist_ok=True)
     found, places = [], {}
     for archive in archives:
-        path = obtain(archive, args.mirror, args.cache)
-        found.append(verified(archive, path, args.cache, miniature))
+        path = obtain(archive, args.mirror, cache)
+        found.append(verified(archive, path, cache, miniature))
         places[archive.name] = str(path)
         print(f"{archive.name}: {found[-1]['size']:,} bytes, {found[-1]['checked']}", flush=True)
     content = {"note": miniature["note"] if miniature else None, "archives": found, "places": places}

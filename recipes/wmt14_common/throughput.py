@@ -3,16 +3,15 @@
     python -m recipes.wmt14_common.throughput --text runs/demo/corpus/train --target-lang de
 
 The text is any parallel text, ``PREFIX.en`` and ``PREFIX.de``, repeated if there are fewer lines than asked for. Times
-are computed from words, because sentences of WMT14 are longer than those of most texts at hand. Learning BPE depends on
-the number of different words, which small texts do not have: it is measured on compounds of two of the text's words,
-counted by Zipf's law, and computed for --types different words in proportion.
+are computed from words, because sentences of WMT14 are longer than those of most texts at hand. Learning BPE runs on
+one core, and its time grows with the number of different words (their bookkeeping) and of merges (choosing each): both
+are fitted to two measurements of ``MEASURED_MERGES`` merges, and the first is doubled for the merges after these, which
+change fewer words than these do.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
-import random
 import resource
 import subprocess
 import sys
@@ -28,10 +27,9 @@ from recipes.wmt14_common.cleaning import Cleaner
 from recipes.wmt14_common.corpora import Limits
 from recipes.wmt14_common.parallel import PORTION
 
-# Pairs of each task and words between spaces a side: WMT14's, about.
-JOBS = {"de": (4_500_000, 25), "fr": (40_800_000, 28)}
-# How often WMT14's most frequent word stands in the text, about: learning is slow where pairs have become rare.
-MOST_FREQUENT = 12_000_000
+# Of each task, about: pairs, words between spaces a side, different words of both sides as tokens, merges.
+JOBS = {"de": (4_500_000, 25, 1_600_000, 32_000), "fr": (36_000_000, 28, 4_000_000, 27_000)}
+MEASURED_MERGES = 3000
 CODES = 4000  # vocabulary that BPE is applied with here
 
 
@@ -55,13 +53,12 @@ def preprocess(folder: Path, languages: tuple[str, str]) -> None:
         subprocess.run([*command, "--destdir", output], check=True, capture_output=True)
 
 
-def invented_words(known: Counter[str], types: int) -> Counter[str]:
-    """The words of a text and compounds of two of them; the word of rank r is counted MOST_FREQUENT / r times."""
-    state, parts = random.Random(1), list(known)
-    words = dict.fromkeys(parts[:types], 1)
-    while len(words) < types:
-        words["".join(state.choices(parts, k=2))] = 1
-    return Counter({word: max(1, MOST_FREQUENT // rank) for rank, word in enumerate(words, start=1)})
+def learning(words: Counter[str]) -> tuple[float, float]:
+    """Seconds of learning BPE for each different word, and for each merge, fitted to all words and a third of them."""
+    part = Counter(dict(list(words.items())[::3]))
+    all_words, third = (seconds_of(lambda few=few: units.learn(few, MEASURED_MERGES)) for few in (words, part))
+    a_word = max(all_words - third, 0.0) / (len(words) - len(part))
+    return a_word, max(all_words - a_word * len(words), 0.0) / MEASURED_MERGES
 
 
 def measure(prefix: str, target_lang: str, lines: int) -> tuple[dict[str, dict[str, float]], Counter[str]]:
@@ -101,53 +98,39 @@ def measure(prefix: str, target_lang: str, lines: int) -> tuple[dict[str, dict[s
     return speeds, counted[0]
 
 
-def table(speeds: dict[str, dict[str, float]], learning: dict[int, float], types: dict[str, int]) -> list[str]:
-    """The speeds and the hours of both tasks on 8 and 32 cores as a Markdown table."""
-    head = ["step", "lines/s", "words/s", *(f"{task}, {cores} cores" for task in JOBS for cores in (8, 32))]
+def table(speeds: dict[str, dict[str, float]], a_word: float, a_merge: float) -> list[str]:
+    """The speeds and the times of both tasks on 8 and 32 cores as a Markdown table."""
+    columns = [(task, cores) for task in JOBS for cores in (8, 32)]
+    head = ["step", "lines/s", "words/s", *(f"{task}, {cores} cores" for task, cores in columns)]
     rows = [f"| {' | '.join(head)} |", "|---|" + "---:|" * (len(head) - 1)]
-    sums: dict[tuple[str, int], float] = {}
-    for step, speed in speeds.items():
-        cells = [f"{speed['lines']:,.0f}", f"{speed['words']:,.0f}"]
-        for task, (pairs, words_a_side) in JOBS.items():
-            for cores in (8, 32):
-                minutes = 2 * pairs * words_a_side / speed["words"] / cores / 60
-                sums[task, cores] = sums.get((task, cores), 0.0) + minutes
-                cells.append(f"{minutes:,.1f} min")
-        rows.append(f"| {step} | {' | '.join(cells)} |")
-    cells = []
-    for task in JOBS:
-        nearest = min(learning, key=lambda known: abs(known - types[task]))
-        minutes = learning[nearest] * types[task] / nearest / 60
-        for cores in (8, 32):
-            sums[task, cores] += minutes
-            cells.append(f"{minutes:,.1f} min")
-    rows.append(f"| learn BPE (one core) | - | - | {' | '.join(cells)} |")
-    rows.append("| all | - | - | " + " | ".join(f"{minutes / 60:,.2f} h" for minutes in sums.values()) + " |")
-    return rows
+    minutes = {
+        step: [2 * JOBS[task][0] * JOBS[task][1] / speed["words"] / cores / 60 for task, cores in columns]
+        for step, speed in speeds.items()
+    }
+    minutes["learn BPE (one core)"] = [
+        (2 * a_word * JOBS[task][2] + a_merge * JOBS[task][3]) / 60 for task, _ in columns
+    ]
+    for step, cells in minutes.items():
+        speed = [f"{speeds[step][unit]:,.0f}" if step in speeds else "-" for unit in ("lines", "words")]
+        rows.append(f"| {' | '.join([step, *speed, *(f'{cell:,.1f} min' for cell in cells)])} |")
+    sums = [sum(cells) for cells in zip(*minutes.values(), strict=True)]
+    return [*rows, f"| {' | '.join(['all', '-', '-', *(f'{total:,.0f} min' for total in sums)])} |"]
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Measure and print the table; --json prints the figures."""
+    """Measure and print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--text", required=True, metavar="PREFIX", help="PREFIX.en and PREFIX.de are the text")
     parser.add_argument("--target-lang", default="de", choices=sorted(JOBS))
     parser.add_argument("--lines", type=int, default=40_000, help="lines to measure with, both sides together")
-    parser.add_argument("--learn-types", type=int, nargs="*", default=[50_000], help="different words to learn from")
-    parser.add_argument("--merges", type=int, default=37_000, help="vocabulary to learn")
-    parser.add_argument("--types", type=int, nargs=2, default=[1_600_000, 4_000_000], help="different words, de and fr")
-    parser.add_argument("--json", action="store_true")
     args = parser.parse_args(argv)
-    speeds, known = measure(args.text, args.target_lang, args.lines)
-    learning = {}
-    for types in args.learn_types:
-        words = invented_words(known, types)
-        learning[types] = seconds_of(lambda words=words: units.learn(words, args.merges))
-    if args.json:
-        print(json.dumps({"speeds": speeds, "learning": learning}, indent=2))
-    else:
-        for types, seconds in learning.items():
-            print(f"learning {args.merges:,} tokens from {types:,} different words: {seconds:.1f} s")
-        print("\n".join(table(speeds, learning, dict(zip(JOBS, args.types, strict=True)))))
+    speeds, words = measure(args.text, args.target_lang, args.lines)
+    a_word, a_merge = learning(words)
+    print(
+        f"{args.lines:,} lines, {len(words):,} different words; learning BPE: {a_word * 1000:.3f} ms a different word"
+    )
+    print(f"for {MEASURED_MERGES:,} merges, and {a_merge * 1000:.2f} ms a merge\n")
+    print("\n".join(table(speeds, a_word, a_merge)))
 
 
 if __name__ == "__main__":

@@ -141,8 +141,9 @@ def test_the_miniature_is_taken_from_a_folder_and_over_http(server, tmp_path):
     download.main([*call, "--mirror", server.address, "--output", str(over_http)])
     one, two = (json.loads(path.read_text()) for path in (from_folder, over_http))
     assert one["archives"] == two["archives"] and one["note"] == two["note"] == mirror.NOTE
-    assert Path(two["places"]["dev.tgz"]).parent == tmp_path / "cache"
-    # The real archives' checksums hold everywhere else.
+    assert Path(two["places"]["dev.tgz"]).parent == tmp_path / "cache" / "miniature"
+    # The real archives' checksums hold everywhere else, and nothing is remembered of the miniature's.
+    assert [path.name for path in (tmp_path / "cache").iterdir()] == ["miniature"]
     (tmp_path / "mirror" / download.MINIATURE).unlink()
     with pytest.raises(SystemExit, match="and should have 657,632,379"):
         download.main([*call, "--mirror", str(tmp_path / "mirror"), "--output", str(from_folder)])

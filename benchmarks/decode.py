@@ -61,18 +61,27 @@ def collate(sources: list[Tensor]) -> dict[str, Any]:
     return {"net_input": {"src_tokens": tokens, "src_lengths": torch.tensor([len(source) for source in sources])}}
 
 
-def by_tokens(sources: list[Tensor], limit: int) -> list[dict[str, Any]]:
-    """Sources of like length together, at most ``limit`` padded tokens a batch."""
-    batches: list[list[Tensor]] = [[]]
-    for source in sorted(sources, key=len):
-        if batches[-1] and (len(batches[-1]) + 1) * len(source) > limit:
+def by_tokens(order: list[int], sources: list[Tensor], limit: int) -> list[list[int]]:
+    """Sources in this order, at least one and at most ``limit`` padded tokens a batch."""
+    batches: list[list[int]] = [[]]
+    longest = 0
+    for place in order:
+        longest = max(longest, len(sources[place]))
+        if batches[-1] and (len(batches[-1]) + 1) * longest > limit:
             batches.append([])
-        batches[-1].append(source)
-    return [collate(batch) for batch in batches]
+            longest = len(sources[place])
+        batches[-1].append(place)
+    return batches
+
+
+def sorted_batches(sources: list[Tensor], limit: int) -> list[dict[str, Any]]:
+    """Sources of like length together, at most ``limit`` padded tokens a batch."""
+    order = sorted(range(len(sources)), key=lambda place: len(sources[place]))
+    return [collate([sources[place] for place in batch]) for batch in by_tokens(order, sources, limit)]
 
 
 def from_checkpoint(checkpoint: Path, data_bin: Path) -> tuple[Any, Any, list[Tensor]]:
-    """A stock model, its task and the sources of the test set."""
+    """A model, its task and the sources of the test set."""
     models, _, task = checkpoint_utils.load_model_ensemble_and_task([str(checkpoint)], {"data": str(data_bin)})
     task.load_dataset("test")
     data = task.dataset("test")
@@ -122,7 +131,7 @@ def turn(search: Any, batches: list[dict[str, Any]]) -> Callable[[], None]:
 def measure_memory(args: argparse.Namespace) -> int:
     """Prints what the process takes at most in MiB, beyond what it has when the model is there."""
     searches, _, _, sources = generators(args, [args.memory_of])
-    batches = by_tokens(sources, args.max_tokens)
+    batches = sorted_batches(sources, args.max_tokens)
     Path("/proc/self/clear_refs").write_text("5")  # forgets the highest memory so far
     before = status("VmRSS")
     turn(searches[args.memory_of], batches)()
@@ -169,7 +178,7 @@ def main() -> int:
     written = None if args.checkpoint else WRITTEN
     rows = []
     for how, batches, chosen, limit in (
-        (f"batches of {args.max_tokens} tokens", by_tokens(sources, args.max_tokens), sources, args.max_tokens),
+        (f"batches of {args.max_tokens} tokens", sorted_batches(sources, args.max_tokens), sources, args.max_tokens),
         ("one by one", [collate([source]) for source in few], few, 0),
     ):
         arms: dict[str, Callable[[], Any]] = {arm: turn(search, batches) for arm, search in searches.items()}

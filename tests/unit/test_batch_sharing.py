@@ -45,3 +45,16 @@ def test_fp16_is_left_out_where_there_is_no_gpu() -> None:
     script = 'say() { :; }; source recipes/common/train.sh; without_fp16 a --fp16 "b c"; printf "%s|" "${KEPT[@]}"'
     outcome = subprocess.run(["bash", "-euc", script], cwd=ROOT, capture_output=True, text=True, check=True)
     assert outcome.stdout == "a|b c|"
+
+
+@pytest.mark.parametrize(
+    ("model", "seconds", "updates"), [("base", "", 1500), ("big", "", 600), ("base", "0.1", 6000), ("big", "700", 1)]
+)
+def test_checkpoints_every_ten_minutes(model: str, seconds: str, updates: int) -> None:
+    """At the paper's speed that is what the settings files say."""
+    settings = f"MODEL={model} CHECKPOINT_MINUTES=10 SECONDS_AN_UPDATE={seconds}"
+    script = f"ROOT=$PWD; {settings}; source recipes/wmt14_common/job.sh; updates_in_minutes"
+    outcome = subprocess.run(["bash", "-euc", script], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert int(outcome.stdout) == updates
+    if not seconds:
+        assert f"  save_interval_updates: {updates}\n" in (ROOT / "configs" / f"{model}.yaml").read_text()

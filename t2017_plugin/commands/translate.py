@@ -96,9 +96,10 @@ def printed(hypotheses: Sequence[Hypothesis], number: int, args: argparse.Namesp
 
 
 class Progress:
-    """Tells on stderr, every ten seconds and at the end, how many of a file's lines are translated."""
+    """Tells on stderr, every ten seconds and at the end, how many of a file's lines are translated (or ``what``)."""
 
-    def __init__(self) -> None:
+    def __init__(self, what: str = "translated") -> None:
+        self.what = what
         self.before = self.total = 0
         self.start = self.told = time.monotonic()
 
@@ -110,7 +111,7 @@ class Progress:
             return
         self.told = now
         speed = done / max(now - self.start, 1e-9)
-        print(f"translated {done:,} of {self.total:,} lines ({speed:.1f} a second)", file=sys.stderr)
+        print(f"{self.what} {done:,} of {self.total:,} lines ({speed:.1f} a second)", file=sys.stderr)
 
 
 def warn(translator: Translator, undecodable: Sequence[int], args: argparse.Namespace) -> None:

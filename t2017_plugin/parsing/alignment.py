@@ -9,6 +9,8 @@ from t2017_plugin.parsing.punctuation import DELETED_TAGS, TAG_OF_MARK
 # Cost of a pair of which only one side is punctuation: worse than leaving the tag out and adding the word.
 MISMATCH = 3
 GAP = 1
+# A line of thousands of words is paired in order instead: the table of costs would take minutes and gigabytes.
+MOST_CELLS = 1_000_000
 
 
 def align(tags: Sequence[str], words: Sequence[str]) -> tuple[list[int | None], dict[int, list[int]]]:
@@ -18,8 +20,8 @@ def align(tags: Sequence[str], words: Sequence[str]) -> tuple[list[int | None], 
         for each tag the number of its word or None; and by the number of a tag (-1: before the first) the numbers of
         the words without one that follow it.
     """
-    if len(tags) == len(words):
-        return list(range(len(words))), {}
+    if len(tags) == len(words) or len(tags) * len(words) > MOST_CELLS:
+        return _in_order(len(tags), len(words))
     cost = _costs(tags, words)
     partner: list[int | None] = [None] * len(tags)
     added: dict[int, list[int]] = {}
@@ -35,6 +37,11 @@ def align(tags: Sequence[str], words: Sequence[str]) -> tuple[list[int | None], 
             i, j = i - 1, j - 1
             partner[i] = j
     return partner, added
+
+
+def _in_order(tags: int, words: int) -> tuple[list[int | None], dict[int, list[int]]]:
+    partner = [number if number < words else None for number in range(tags)]
+    return partner, {tags - 1: list(range(tags, words))} if words > tags else {}
 
 
 def _pair(tag: str, word: str) -> int:

@@ -93,6 +93,13 @@ def test_alignment_leaves_the_fewest_over(tags: list[str], sentence: list[str]) 
         assert len(paired) == common([{"NN": "a"}.get(tag, tag) for tag in tags], sentence)
 
 
+def test_very_long_lines_are_paired_in_order() -> None:
+    partner, added = align(["NN"] * 1200, ["a"] * 1201)
+    assert partner == list(range(1200)) and added == {1199: [1200]}
+    partner, added = align(["NN"] * 1201, ["a"] * 1200)
+    assert partner == [*range(1200), None] and added == {}
+
+
 def common(one: list[str], other: list[str]) -> int:
     """Length of the longest common subsequence."""
     rows = [[0] * (len(other) + 1)]

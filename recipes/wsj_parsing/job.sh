@@ -27,6 +27,7 @@ job_option() {
         --stock) wrong_call "stock fairseq has no task for parsing" ;;
         *) return 1 ;;
     esac
+    [[ $1 != --treebank && $1 != --silver ]] || [[ -e $2 ]] || wrong_call "$1 $2: there is no such thing"
     case $1 in
         --treebank) TREEBANK=$(absolute "$2") ;;
         --silver) SILVER=$(absolute "$2") ;;
@@ -38,7 +39,6 @@ job_option() {
 }
 
 absolute() {
-    [[ -e $1 ]] || wrong_call "$1 is not there"
     (cd "$(dirname "$1")" && printf '%s/%s' "$PWD" "$(basename "$1")")
 }
 

@@ -1,4 +1,4 @@
-"""The parsing recipe from trees to F1: made-up trees to the end, a treebank's layouts, silver trees beside the gold."""
+"""The parsing recipe from trees to F1: made-up trees with silver ones to the end, and a treebank's layouts."""
 
 import json
 import os
@@ -10,25 +10,25 @@ import pytest
 
 from recipes.wsj_parsing import corpus, grammar
 from recipes.wsj_parsing.splits import split_files
-from t2017_plugin.parsing.treebank import one_line
+from t2017_plugin.parsing.treebank import one_line, read_trees
 
 ROOT = Path(__file__).resolve().parents[2]
 RECIPE = ROOT / "recipes" / "wsj_parsing"
 pytestmark = pytest.mark.recipes
 TINY = (
     "model.layers=1 model.d_model=64 model.d_ff=64 model.heads=4 model.d_k=16 model.d_v=16 model.dropout=0.0 "
-    "model.attention_dropout=0.0 optimization.max_update=250 checkpoint.save_interval_updates=10 "
+    "model.attention_dropout=0.0 optimization.max_update=180 checkpoint.save_interval_updates=10 "
     "dataset.max_tokens=1500 lr_scheduler.warmup_updates=100 lr_scheduler.noam_scale=1.0 "
     "dataset.disable_validation=true generation.beam=2"
 ).split()
 
 
-def call(script: str, run: Path, *options: str, trees: int = 600) -> subprocess.CompletedProcess[str]:
-    """Run a script of the recipe."""
+def call(script: str, run: Path, *options: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """Run a script of the recipe on 400 made-up trees."""
     environment = {**os.environ, "T2017_ENVIRONMENT": sys.prefix, "OMP_NUM_THREADS": "1"}
-    environment["T2017_GENERATED_TREES"] = str(trees)
+    environment["T2017_GENERATED_TREES"] = "400"
     command = ["bash", str(RECIPE / script), "--run", str(run), *options]
-    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=900)
+    return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, check=False, timeout=900)
 
 
 def write_treebank(folder: Path, numbers: list[int]) -> Path:
@@ -42,56 +42,40 @@ def write_treebank(folder: Path, numbers: list[int]) -> Path:
 
 
 @pytest.mark.slow
-def test_made_up_trees_to_the_end(tmp_path: Path) -> None:
+def test_made_up_trees_to_the_end_with_silver_ones(tmp_path: Path) -> None:
+    silver = tmp_path / "silver trees"
+    silver.write_text("".join(f"{one_line(tree)}\n" for tree in grammar.trees(60, seed=5)), encoding="utf-8")
     run = tmp_path / "a run"
     options = [option for setting in TINY for option in ("--set", setting)]
-    outcome = call("run.sh", run, *options)
+    outcome = call("run.sh", run, *options, "--silver", str(silver), "--gold-copies", "3", cwd=tmp_path)
     assert outcome.returncode == 0, outcome.stdout[-3000:] + outcome.stderr[-3000:]
     assert "GENERATED TREES" in outcome.stdout and "| F1 |" in outcome.stdout
     scores = json.loads((run / "t2017" / "scores.json").read_text(encoding="utf-8"))
     evalb, repairs = scores["evalb"], scores["repairs"]
-    assert evalb["all"]["sentences"] == 30 and evalb["all"]["failed"] == evalb["all"]["skipped"] == 0
+    assert evalb["all"]["sentences"] == 20 and evalb["all"]["failed"] == evalb["all"]["skipped"] == 0
     # Far from what a real model reaches, and far above what needs no model.
     assert evalb["all"]["f1"] > evalb["right_branching"]["f1"] + 10
-    assert repairs["sentences"] == 30 and 0 <= repairs["well_formed"] <= 30
+    assert repairs["sentences"] == 20 and 0 <= repairs["well_formed"] <= 20
     report = (run / "report.md").read_text(encoding="utf-8")
     assert "GENERATED TREES" in report and "well-formed before repair" in report
     words = (run / "corpus" / "test.words").read_text(encoding="utf-8").splitlines()
     trees = (run / "t2017" / "decode" / "test.trees").read_text(encoding="utf-8").splitlines()
-    assert len(words) == len(trees) == 30
-    # Nothing changed, so nothing is done again.
-    again = call("5_score.sh", run)
-    assert again.returncode == 0 and "score: done before, nothing has changed" in again.stdout
+    assert len(words) == len(trees) == 20
+    # Gold trees are read three times for each time that silver ones are.
+    splits = {split: facts["pairs"] for split, facts in scores["corpus"]["splits"].items()}
+    assert splits == {"train": 360, "valid": 20, "test": 20, "train1": 60}
+    log = (run / "t2017" / "logs" / "train.log").read_text(encoding="utf-8")
+    assert f"train words-tree {3 * 360 + 60} examples" in log
 
 
-@pytest.mark.slow
-def test_silver_trees_beside_gold_ones(tmp_path: Path) -> None:
+def test_a_treebank_in_its_folders(tmp_path: Path) -> None:
     treebank = write_treebank(tmp_path / "treebank", [201, 2199, 2200, 2300, 1, 2400])
-    silver = tmp_path / "silver trees"
-    silver.write_text("".join(f"{one_line(tree)}\n" for tree in grammar.trees(30, seed=5)), encoding="utf-8")
-    run = tmp_path / "run"
-    outcome = call("1_prepare.sh", run, "--treebank", str(treebank), "--silver", str(silver), "--scale", "small")
-    assert outcome.returncode == 0, outcome.stdout[-3000:] + outcome.stderr[-3000:]
-    manifest = json.loads((run / "corpus" / "corpus.json").read_text(encoding="utf-8"))
-    assert {split: facts["pairs"] for split, facts in manifest["splits"].items()} == {
-        "train": 8,
-        "valid": 4,
-        "test": 4,
-        "train1": 30,
-    }
-    assert (run / "data-bin" / "train1.words-tree.tree.bin").exists()
-    from fairseq.data.data_utils import infer_language_pair
-    from omegaconf import OmegaConf
-
-    from t2017_plugin.tasks.parsing_2017 import T2017ParsingConfig, T2017ParsingTask
-
-    assert infer_language_pair(str(run / "data-bin")) == ("words", "tree")
-    settings = {"data": str(run / "data-bin"), "source_lang": "words", "target_lang": "tree", "upsample_primary": 5}
-    config = OmegaConf.merge(OmegaConf.structured(T2017ParsingConfig), settings)
-    task = T2017ParsingTask.setup_task(config)
-    task.load_dataset("train", combine=True)
-    # Gold trees five times for each time that silver ones are read.
-    assert len(task.dataset("train")) == 5 * 8 + 30
+    corpus.main(["--output", str(tmp_path / "corpus"), "--treebank", str(treebank)])
+    manifest = json.loads((tmp_path / "corpus" / "corpus.json").read_text(encoding="utf-8"))
+    assert {split: facts["pairs"] for split, facts in manifest["splits"].items()} == {"train": 8, "valid": 4, "test": 4}
+    assert manifest["train_files"] == "2 of 0200-2199" and "note" not in manifest
+    gold = (tmp_path / "corpus" / "test.gold").read_text(encoding="utf-8").splitlines()
+    assert gold == [one_line(tree) for tree in read_trees(treebank / "23" / "wsj_2300.mrg")]
 
 
 def files(*numbers: int) -> list[Path]:
@@ -138,7 +122,7 @@ def test_the_corpus_in_the_other_form(tmp_path: Path) -> None:
     "options, status, said",
     [
         (("--stock",), 2, "stock fairseq has no task for parsing"),
-        (("--treebank", "nowhere"), 2, "nowhere is not there"),
+        (("--treebank", "nowhere"), 2, "--treebank nowhere: there is no such thing"),
         (("--scale", "huge"), 2, "it can be paper or small"),
         (("--form", "xml"), 2, "it can be t2t or vinyals"),
         (("--gold-copies", "0"), 2, "give a number from 1"),

@@ -68,7 +68,7 @@ SYMBOLS = st.sampled_from("S NP VP /S /NP /VP / NN , . '' XX -LRB- ( ) (S )S <un
 WORDS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1).filter(lambda word: word.split() == [word])
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(st.lists(SYMBOLS, max_size=30), st.lists(WORDS, min_size=1, max_size=12), st.sampled_from(["t2t", "vinyals"]))
 def test_always_a_whole_tree_with_exactly_the_words(symbols: list[str], sentence: list[str], form: str) -> None:
     tree, _ = rebuild(symbols, sentence, form)
@@ -76,7 +76,7 @@ def test_always_a_whole_tree_with_exactly_the_words(symbols: list[str], sentence
     assert words(tree_of(one_line(tree))) == [escape(word) for word in sentence]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.lists(st.sampled_from(["NN", ",", "."]), max_size=9), st.lists(st.sampled_from(["a", ",", "."]), max_size=9))
 def test_alignment_leaves_the_fewest_over(tags: list[str], sentence: list[str]) -> None:
     partner, added = align(tags, sentence)

@@ -138,7 +138,7 @@ TREES = st.recursive(
 ).filter(lambda tree: not is_preterminal(tree))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(TREES)
 def test_any_tree_comes_back(tree: Tree) -> None:
     assert tree_of(one_line(tree)) == tree

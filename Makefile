@@ -2,6 +2,9 @@
 PYTHON ?= python3
 export PYTHON
 
+# A file of tests stays in one process, as what its tests share does.
+TEST_PROCESSES ?= 2
+
 BIN := .venv/bin
 SHELL_SCRIPTS = $(shell find recipes -name '*.sh') .ci/run
 
@@ -20,11 +23,11 @@ demo: venv ## the main job on real text: fetch, tokenise, BPE, train, average, d
 demo-stock: venv ## the same with stock fairseq, and both side by side
 	bash recipes/demo/run.sh --stock
 
-test: lint ## the whole suite: lint, types, then tests, fast ones first
-	$(BIN)/python -m pytest
+test: lint ## the whole suite: lint, types, then tests, fast ones first, in two processes
+	$(BIN)/python -m pytest --numprocesses $(TEST_PROCESSES) --dist loadfile
 
 test-fast: venv ## the tests that take seconds
-	$(BIN)/python -m pytest -m "not slow and not recipes"
+	$(BIN)/python -m pytest --numprocesses $(TEST_PROCESSES) --dist loadfile -m "not slow and not recipes"
 
 lint: venv ## ruff, mypy, shellcheck
 	$(BIN)/ruff check .

@@ -1,17 +1,21 @@
-"""Beam search of this plugin and of stock fairseq with the same weights, in turns in one process: sentences a second.
+"""Beam search of this plugin, of stock fairseq and of CTranslate2 with the same weights, in turns in one process.
 
     python -m benchmarks.decode --checkpoint runs/demo/stock/avg.pt --data-bin runs/demo/data-bin
     python -m benchmarks.decode --size base
 
 With a checkpoint of stock's ``transformer`` the weights are copied into ours (same function under the stock switches)
 and the test set is translated, in batches by tokens and one by one. Without one, untrained weights of a named size
-write exactly 20 tokens for each of 64 sources, so that both do the same work. Beam 4; ours searches by the paper's
-rules, stock by its own, with the nearest limit on length.
+write exactly 20 tokens for each of 64 sources, so that all do the same work. Beam 4 and alpha 0.6 everywhere: ours by
+the paper's rules and, as a second arm, by fairseq's; stock and CTranslate2 by their own. CTranslate2, if it is
+installed, computes in float32 too. Memory is that of a process in which one arm alone translates in batches.
 """
 
 import argparse
+import importlib.util
 import logging
+import subprocess
 import sys
+import tempfile
 from argparse import Namespace
 from collections.abc import Callable
 from pathlib import Path
@@ -23,15 +27,18 @@ from fairseq.data import data_utils
 from fairseq.sequence_generator import SequenceGenerator
 from torch import Tensor
 
+from benchmarks.engines import ctranslate2_arm
 from benchmarks.timing import alternate, ratios, report
 from t2017_plugin.audit.instruments import make_pairs, make_stock, make_task
 from t2017_plugin.decoding.generator import PaperGenerator
+from t2017_plugin.decoding.stock_search import StockSearch
 from t2017_plugin.interop.stock import STOCK_SWITCHES, from_stock
 from t2017_plugin.models.architectures import settings
 from t2017_plugin.models.config import T2017TransformerConfig
 from t2017_plugin.models.transformer_2017 import T2017Transformer
 
 WRITTEN = 20
+PAPER, STOCKS_RULE, STOCK, OTHER = "t2017_plugin", "t2017_plugin --search stock", "stock fairseq", "CTranslate2"
 
 
 def twin(stock: Any, task: Any) -> T2017Transformer:
@@ -54,18 +61,27 @@ def collate(sources: list[Tensor]) -> dict[str, Any]:
     return {"net_input": {"src_tokens": tokens, "src_lengths": torch.tensor([len(source) for source in sources])}}
 
 
-def by_tokens(sources: list[Tensor], limit: int) -> list[dict[str, Any]]:
-    """Sources of like length together, at most ``limit`` padded tokens a batch."""
-    batches: list[list[Tensor]] = [[]]
-    for source in sorted(sources, key=len):
-        if batches[-1] and (len(batches[-1]) + 1) * len(source) > limit:
+def by_tokens(order: list[int], sources: list[Tensor], limit: int) -> list[list[int]]:
+    """Sources in this order, at least one and at most ``limit`` padded tokens a batch."""
+    batches: list[list[int]] = [[]]
+    longest = 0
+    for place in order:
+        longest = max(longest, len(sources[place]))
+        if batches[-1] and (len(batches[-1]) + 1) * longest > limit:
             batches.append([])
-        batches[-1].append(source)
-    return [collate(batch) for batch in batches]
+            longest = len(sources[place])
+        batches[-1].append(place)
+    return batches
+
+
+def sorted_batches(sources: list[Tensor], limit: int) -> list[dict[str, Any]]:
+    """Sources of like length together, at most ``limit`` padded tokens a batch."""
+    order = sorted(range(len(sources)), key=lambda place: len(sources[place]))
+    return [collate([sources[place] for place in batch]) for batch in by_tokens(order, sources, limit)]
 
 
 def from_checkpoint(checkpoint: Path, data_bin: Path) -> tuple[Any, Any, list[Tensor]]:
-    """A stock model, its task and the sources of the test set."""
+    """A model, its task and the sources of the test set."""
     models, _, task = checkpoint_utils.load_model_ensemble_and_task([str(checkpoint)], {"data": str(data_bin)})
     task.load_dataset("test")
     data = task.dataset("test")
@@ -77,6 +93,62 @@ def untrained(size: str, vocabulary: int) -> tuple[Any, Any, list[Tensor]]:
     chosen = settings(f"t2017_{size}")
     sizes = {name: chosen[name] for name in ("layers", "d_model", "d_ff", "heads", "d_k", "d_v")}
     return make_stock(1, vocabulary, **sizes), make_task(vocabulary), list(make_pairs([20] * 64, vocabulary)[0])
+
+
+def generators(args: argparse.Namespace, arms: list[str]) -> tuple[dict[str, Any], Any, Any, list[Tensor]]:
+    """The search of each arm, and the stock model, its dictionary and the sources."""
+    trained = args.checkpoint is not None
+    stock, task, sources = (
+        from_checkpoint(args.checkpoint, args.data_bin) if trained else untrained(args.size, args.vocabulary)
+    )
+    dictionary = task.target_dictionary
+    forced = {} if trained else {"max_len_a": 0, "max_len_b": WRITTEN - 1, "min_len": WRITTEN - 1}
+    stock_lengths = forced or {"max_len_a": 1, "max_len_b": 50, "min_len": 1}
+    searches: dict[str, Any] = {}
+    if {PAPER, STOCKS_RULE} & set(arms):
+        ours = twin(stock, task)
+        # As fairseq-generate does with every model before it searches.
+        ours.make_generation_fast_()
+        searches[PAPER] = PaperGenerator([ours], dictionary, Namespace(beam=4, lenpen=0.6, nbest=1, **forced))
+        flags = Namespace(beam=4, lenpen=0.6, nbest=1, **stock_lengths)
+        searches[STOCKS_RULE] = StockSearch([ours], dictionary, flags, lambda: None)
+    if STOCK in arms:
+        searches[STOCK] = SequenceGenerator([stock], dictionary, beam_size=4, len_penalty=0.6, **stock_lengths)
+        stock.make_generation_fast_()
+    return searches, stock, dictionary, sources
+
+
+def turn(search: Any, batches: list[dict[str, Any]]) -> Callable[[], None]:
+    """Translates all batches."""
+
+    def translate() -> None:
+        for batch in batches:
+            search.generate([], batch)
+
+    return translate
+
+
+def measure_memory(args: argparse.Namespace) -> int:
+    """Prints what the process takes at most in MiB, beyond what it has when the model is there."""
+    searches, _, _, sources = generators(args, [args.memory_of])
+    batches = sorted_batches(sources, args.max_tokens)
+    Path("/proc/self/clear_refs").write_text("5")  # forgets the highest memory so far
+    before = status("VmRSS")
+    turn(searches[args.memory_of], batches)()
+    print((status("VmHWM") - before) / 1024)
+    return 0
+
+
+def status(name: str) -> int:
+    """A figure of this process in KiB, as Linux counts it."""
+    line = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith(name))
+    return int(line.split()[1])
+
+
+def memory(arm: str) -> float:
+    """``measure_memory`` of an arm in a process of its own, in MiB."""
+    command = [sys.executable, "-m", "benchmarks.decode", *sys.argv[1:], "--memory-of", arm]
+    return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()[-1])
 
 
 def main() -> int:
@@ -91,53 +163,39 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     parser.add_argument("--output", type=Path, help="write the figures as JSON as well")
+    parser.add_argument("--memory-of", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if (args.checkpoint is None) != (args.data_bin is None):
         parser.error("--checkpoint and --data-bin go together")
     torch.set_num_threads(args.threads)
     # Untrained weights reach the length limit on purpose; the warnings would be many.
     logging.disable(logging.WARNING)
+    if args.memory_of:
+        return measure_memory(args)
 
-    trained = args.checkpoint is not None
-    stock, task, sources = (
-        from_checkpoint(args.checkpoint, args.data_bin) if trained else untrained(args.size, args.vocabulary)
-    )
-    dictionary = task.target_dictionary
-    lengths: dict[str, Any] = {"max_len_a": 1, "max_len_b": 50}
-    forced: dict[str, Any] = {}
-    if not trained:
-        lengths = {"max_len_a": 0, "max_len_b": WRITTEN - 1, "min_len": WRITTEN - 1}
-        forced = {"max_len_a": 0, "max_len_b": WRITTEN - 1, "min_len": WRITTEN - 1}
-    generators: dict[str, Any] = {
-        "t2017_plugin": PaperGenerator(
-            [twin(stock, task)], dictionary, Namespace(beam=4, lenpen=0.6, nbest=1, **forced)
-        ),
-        "stock": SequenceGenerator([stock], dictionary, beam_size=4, len_penalty=0.6, **lengths),
-    }
-
-    def run(arm: str, batches: list[dict[str, Any]]) -> Callable[[], None]:
-        def turn() -> None:
-            for batch in batches:
-                generators[arm].generate([], batch)
-
-        return turn
-
+    searches, stock, dictionary, sources = generators(args, [PAPER, STOCKS_RULE, STOCK])
     few = sources[:: max(1, len(sources) // args.one_by_one)][: args.one_by_one]
+    written = None if args.checkpoint else WRITTEN
     rows = []
-    for name, batches, count in (
-        (f"batches of {args.max_tokens} tokens", by_tokens(sources, args.max_tokens), len(sources)),
-        ("one by one", [collate([source]) for source in few], len(few)),
+    for how, batches, chosen, limit in (
+        (f"batches of {args.max_tokens} tokens", sorted_batches(sources, args.max_tokens), sources, args.max_tokens),
+        ("one by one", [collate([source]) for source in few], few, 0),
     ):
-        seconds = alternate({arm: run(arm, batches) for arm in generators}, args.rounds)
-        for arm in generators:
-            median, low, high = ratios(seconds["stock"], seconds[arm])
-            speed = sorted(count / each for each in seconds[arm])
+        arms: dict[str, Callable[[], Any]] = {arm: turn(search, batches) for arm, search in searches.items()}
+        with tempfile.TemporaryDirectory() as folder:
+            if importlib.util.find_spec("ctranslate2"):
+                arms[OTHER] = ctranslate2_arm(stock, dictionary, chosen, Path(folder), limit, written)
+            seconds = alternate(arms, args.rounds)
+        for arm in arms:
+            median, low, high = ratios(seconds[STOCK], seconds[arm])
+            speed = sorted(len(chosen) / each for each in seconds[arm])
             rows.append(
                 {
-                    "how": name,
+                    "how": how,
                     "arm": arm,
                     "sentences/s, median": f"{speed[len(speed) // 2]:.1f}",
                     "of stock (lowest, highest)": f"{median:.2f} ({low:.2f}, {high:.2f})",
+                    "memory of the search, MiB": f"{memory(arm):.0f}" if limit and arm in searches else "",
                 }
             )
     report(f"beam 4, {args.checkpoint or args.size}, {len(sources)} sentences", rows, args.output)

@@ -6,7 +6,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from t2017_plugin.commands.translate import Progress, at_least_one
+from t2017_plugin.commands.translate import Progress, add_device_arguments, at_least_one
 
 if TYPE_CHECKING:
     from t2017_plugin.parsing.parser import Parser
@@ -50,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="source tokens (BPE units) of a batch, padding included (default: %(default)s)",
     )
-    parser.add_argument("--cpu", action="store_true", help="do not use a GPU")
+    add_device_arguments(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -61,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
     from t2017_plugin.parsing.treebank import one_line
 
     device = "cpu" if args.cpu else None
-    parser = Parser.load(args.checkpoint, args.data_bin, args.beam, args.alpha, args.max_tokens, device)
+    parser = Parser.load(args.checkpoint, args.data_bin, args.beam, args.alpha, args.max_tokens, device, args.precision)
     source = LineInput(sys.stdin.buffer)
     progress = Progress("parsed")
     repaired: list[Repairs] = []

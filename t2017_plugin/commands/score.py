@@ -8,6 +8,8 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+from t2017_plugin.commands.translate import add_device_arguments
+
 SUMMARY = "print both BLEUs of a translation or a run: sacreBLEU, and the paper's on split tokens"
 DESCRIPTION = """\
 Score a translation against a reference, both as raw (detokenised) text, a sentence a line. Printed are
@@ -53,7 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     a_run.add_argument("--beam", type=int, default=4, metavar="N", help="width of the search (default: %(default)s)")
     a_run.add_argument("--alpha", type=float, default=0.6, metavar="A", help="length penalty (default: %(default)s)")
-    a_run.add_argument("--cpu", action="store_true", help="do not use a GPU")
+    add_device_arguments(a_run)
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.set_defaults(wrong_call=parser.error)
 
@@ -97,14 +99,27 @@ def score_run(args: argparse.Namespace) -> int:
 
     pipeline = TextPipeline.load(args.data_bin)
     test_set = find_parallel_text(args.data_bin, args.subset, pipeline, args.source, args.ref)
-    translator, model = load_averaged(
+    translator, model, averaged = load_averaged(
         args.checkpoints,
         args.last,
-        lambda path: Translator.load(path, args.data_bin, args.beam, args.alpha, device="cpu" if args.cpu else None),
+        lambda path: Translator.load(
+            path,
+            args.data_bin,
+            args.beam,
+            args.alpha,
+            device="cpu" if args.cpu else None,
+            precision=args.precision,
+        ),
     )
+    if averaged < 2 and (args.beam, args.alpha) == (4, 0.6):
+        print(
+            f"warning: {model} is not an average, and the paper's BLEU is of one: the last 5 checkpoints for base, "
+            "20 for big (t2017 average, or name the run's folder)",
+            file=sys.stderr,
+        )
     hypotheses = translate_test_set(translator, test_set)
     target_lang = args.target_lang or pipeline.settings.target_lang
-    facts = {"model": model, "test_set": test_set.origin, "beam": args.beam, "alpha": args.alpha}
+    facts = {"model": model, "averaged": averaged, "test_set": test_set.origin, "beam": args.beam, "alpha": args.alpha}
     scores = {**facts, **scores_of(hypotheses, test_set.references, target_lang)}
     print_scores(scores, as_json=args.json)
     return 0
@@ -133,7 +148,7 @@ def print_scores(scores: dict[str, Any], as_json: bool = False) -> None:
     if as_json:
         print(json.dumps(scores, indent=2))
         return
-    for name in ("model", "test_set", "beam", "alpha"):
+    for name in ("model", "averaged", "test_set", "beam", "alpha"):
         if name in scores:
             print(f"{name.replace('_', ' '):13} {scores[name]}")
     print(f"sacreBLEU     {Bleu(**scores['sacrebleu'])}")

@@ -6,7 +6,7 @@ import argparse
 import sys
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from t2017_plugin.translator import Hypothesis, Translator
@@ -42,7 +42,11 @@ def at_least_one(text: str) -> int:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``t2017 translate``."""
     parser.add_argument(
-        "--checkpoint", required=True, metavar="FILE", help="the trained model, for instance an average"
+        "--checkpoint",
+        required=True,
+        nargs="+",
+        metavar="FILE",
+        help="the trained model, for instance an average; several are an ensemble, the mean of their probabilities",
     )
     parser.add_argument("--data-bin", required=True, metavar="DIR", help="the binarised data it was trained on")
     parser.add_argument(
@@ -59,7 +63,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="source tokens (BPE units) of a batch, padding included (default: %(default)s)",
     )
+    parser.add_argument(
+        "--long-lines",
+        choices=("pieces", "cut"),
+        default="pieces",
+        help="lines of more than 512 tokens (BPE units): translate them in pieces, or cut them off there "
+        "(default: %(default)s); either is told on stderr",
+    )
+    add_device_arguments(parser)
+
+
+def add_device_arguments(parser: argparse._ActionsContainer) -> None:
+    """Where and in what precision a model computes, for all commands that search."""
     parser.add_argument("--cpu", action="store_true", help="do not use a GPU")
+    parser.add_argument(
+        "--precision",
+        choices=("fp32", "fp16", "bf16"),
+        default="fp32",
+        help="of weights and products, whatever the model was trained in; the softmax stays in fp32 (default: fp32)",
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -67,8 +89,16 @@ def run(args: argparse.Namespace) -> int:
     from t2017_plugin.line_input import LineInput
     from t2017_plugin.translator import Translator
 
-    device = "cpu" if args.cpu else None
-    translator = Translator.load(args.checkpoint, args.data_bin, args.beam, args.alpha, args.max_tokens, device)
+    translator = Translator.load(
+        args.checkpoint,
+        args.data_bin,
+        args.beam,
+        args.alpha,
+        args.max_tokens,
+        device="cpu" if args.cpu else None,
+        precision=args.precision,
+        long_lines=args.long_lines,
+    )
     source = LineInput(sys.stdin.buffer)
     progress = Progress()
     done = 0
@@ -96,22 +126,39 @@ def printed(hypotheses: Sequence[Hypothesis], number: int, args: argparse.Namesp
 
 
 class Progress:
-    """Tells on stderr, every ten seconds and at the end, how many of a file's lines are translated (or ``what``)."""
+    """Tells on stderr how many of a file's lines are done: a bar on a terminal, else a line now and then.
+
+    Args:
+        what: the word for it.
+    """
 
     def __init__(self, what: str = "translated") -> None:
         self.what = what
         self.before = self.total = 0
         self.start = self.told = time.monotonic()
+        self.bar: Any = None
 
     def __call__(self, done: int) -> None:
         """Called after each batch; ``done`` counts from the lines that were translated ``before``."""
         done += self.before
+        if sys.stderr.isatty():
+            self._draw(done)
+            return
         now = time.monotonic()
         if now - self.told < PROGRESS_SECONDS and done < self.total:
             return
         self.told = now
         speed = done / max(now - self.start, 1e-9)
         print(f"{self.what} {done:,} of {self.total:,} lines ({speed:.1f} a second)", file=sys.stderr)
+
+    def _draw(self, done: int) -> None:
+        from tqdm import tqdm
+
+        if self.bar is None:
+            self.bar = tqdm(total=self.total, unit=" lines", desc=self.what, file=sys.stderr, smoothing=0)
+        self.bar.update(done - self.bar.n)
+        if done == self.total:
+            self.bar.close()
 
 
 def warn(translator: Translator, undecodable: Sequence[int], args: argparse.Namespace) -> None:
@@ -125,8 +172,9 @@ def warn(translator: Translator, undecodable: Sequence[int], args: argparse.Name
             file=sys.stderr,
         )
     if translator.cut_lines:
+        what = "cut off there" if args.long_lines == "cut" else "translated in pieces"
         print(
-            f"warning: lines with more than {translator.longest} tokens (BPE units) were translated in pieces: "
+            f"warning: lines with more than {translator.longest} tokens (BPE units) were {what}: "
             f"{translator.cut_lines}",
             file=sys.stderr,
         )

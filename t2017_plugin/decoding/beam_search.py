@@ -10,10 +10,11 @@ A sentence stops when it has a finished hypothesis and even its worst one beats 
 reach, log P(alive) / lp(limit), or at its own limit of source tokens + extra (both with EOS). Nothing depends on the
 other sentences of the batch. EOS is never forced: where nothing has finished at the limit, the alive hypotheses are
 returned with their plain log P and ``finished`` False.
+
+Step 2 and the stop are a rule of their own (``rules``), so that fairseq's rule can be had at the same speed.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -21,53 +22,8 @@ from torch import Tensor
 
 from t2017_plugin.decoding.best import best_of_many
 from t2017_plugin.decoding.ensemble import Ensemble
-from t2017_plugin.decoding.length_penalty import length_penalty
-from t2017_plugin.errors import UsageError
-
-
-@dataclass
-class Hypotheses:
-    """The hypotheses of the sentences still searched; unused places have a score of minus infinity.
-
-    Shape:
-        tokens: (B, beam, t); history: (B, beam, t), log P up to each token; score: (B, beam)
-    """
-
-    tokens: Tensor
-    history: Tensor
-    score: Tensor
-
-    def take(self, index: Tensor) -> "Hypotheses":
-        """Chooses by place within each sentence. Shape: index: (B, n)."""
-        deep = index.unsqueeze(-1).expand(-1, -1, self.tokens.size(-1))
-        return Hypotheses(self.tokens.gather(1, deep), self.history.gather(1, deep), self.score.gather(1, index))
-
-    def keep(self, sentences: Tensor) -> "Hypotheses":
-        """Chooses sentences. Shape: sentences: (new B,)."""
-        return Hypotheses(self.tokens[sentences], self.history[sentences], self.score[sentences])
-
-    def joined_with(self, other: "Hypotheses") -> "Hypotheses":
-        """Both sets side by side, the shorter one padded."""
-        width = max(self.tokens.size(-1), other.tokens.size(-1))
-        pairs = ((self.tokens, other.tokens), (self.history, other.history))
-        tokens, history = (torch.cat([_widen(a, width), _widen(b, width)], dim=1) for a, b in pairs)
-        return Hypotheses(tokens, history, torch.cat([self.score, other.score], dim=1))
-
-
-def _widen(x: Tensor, width: int) -> Tensor:
-    return torch.nn.functional.pad(x, (0, width - x.size(-1)))
-
-
-@dataclass(frozen=True)
-class SearchSettings:
-    """What the search is asked for; lengths are generated tokens with EOS."""
-
-    beam: int = 4
-    alpha: float = 0.6
-    form: str = "gnmt"
-    min_length: int = 0
-    # How many of the best hypotheses are wanted; the search of a sentence stops when they are settled.
-    settled: int = 4
+from t2017_plugin.decoding.history import Finished, History
+from t2017_plugin.decoding.rules import PaperRule, SearchSettings, StockRule
 
 
 def beam_search(
@@ -79,83 +35,98 @@ def beam_search(
     start: int,
     never: Sequence[int] = (),
     prefix: Tensor | None = None,
+    rule: PaperRule | StockRule | None = None,
 ) -> list[list[dict[str, Any]]]:
     """Searches a batch; for each sentence its hypotheses, best first, as fairseq's generators return them.
 
-    ``never`` are tokens that may not be generated; ``prefix`` (B, P), padded with -1, is forced; ``start`` fills the
-    first decoder input. Scores are in nats.
+    ``limits`` are the most tokens of each sentence, with EOS. ``never`` are tokens that may not be generated;
+    ``prefix`` (B, P), padded with -1, is forced; ``start`` is the first decoder input; ``rule`` is the paper's where
+    none is given. Scores are in nats.
     """
-    beam, device = settings.beam, net_input["src_tokens"].device
-    sentences = len(limits)
-    results: list[list[dict[str, Any]]] = [[] for _ in limits]
+    rule = rule or PaperRule(settings, limits, net_input["src_tokens"].device)
+    with torch.inference_mode():
+        history = _search(ensemble, net_input, limits, settings, eos, start, never, prefix, rule)
+    return history.results(eos, settings.settled)
+
+
+def _search(
+    ensemble: Ensemble,
+    net_input: dict[str, Tensor],
+    limits: Sequence[int],
+    settings: SearchSettings,
+    eos: int,
+    start: int,
+    never: Sequence[int],
+    prefix: Tensor | None,
+    rule: PaperRule | StockRule,
+) -> History:
+    beam, device, sentences = settings.beam, net_input["src_tokens"].device, len(limits)
     ensemble.start(net_input, beam)
+    history = History(sentences, beam, device)
+    finished = Finished.none(sentences, beam, device)
+    ending = set(limits)
     limit = torch.tensor(limits, device=device)
-    original = torch.arange(sentences, device=device)
+    # The sentences of the batch by their first places; None while all are there.
+    original: Tensor | None = None
     # All hypotheses of a sentence are the same at first: one is enough.
-    alive = Hypotheses(
-        torch.empty(sentences, 1, 0, dtype=torch.long, device=device),
-        torch.empty(sentences, 1, 0, device=device),
-        torch.zeros(sentences, 1, device=device),
-    )
-    finished = alive.take(original.new_zeros(sentences, 0))
-    penalty_at_limit = torch.tensor(
-        [length_penalty(length, settings.alpha, settings.form) for length in limits], device=device
-    )
+    newest = torch.full((sentences, 1), start, device=device)
+    # On a CPU it costs nothing to ask whether anything has ended; a GPU would have to be waited for.
+    on_gpu = device.type != "cpu"
+    any_finished = False
+    alive = torch.zeros(sentences, 1, device=device)
 
     for length in range(1, max(limits, default=0) + 1):
-        first = alive.tokens.new_full((*alive.score.shape, 1), start)
-        scores, total = ensemble.scores(torch.cat([first, alive.tokens], dim=-1))
-        scores[..., list(never)] = -torch.inf
-        if length <= settings.min_length:
-            scores[..., eos] = -torch.inf
+        scores = ensemble.log_p(newest)
+        for token in never:
+            scores[..., token].fill_(-torch.inf)
+        if rule.eos_at_limit and length in ending:
+            scores = _only(scores, eos, limit.eq(length))
+        elif length <= settings.min_length:
+            scores[..., eos].fill_(-torch.inf)
         if prefix is not None and length <= prefix.size(1):
-            scores = _force(scores, prefix[original, length - 1])
+            forced = prefix[:, length - 1] if original is None else prefix[original, length - 1]
+            scores = _force(scores, forced)
 
         # 1. the best 2 * beam continuations: they are among the best 2 * beam of each hypothesis
-        each, token = best_of_many(scores, 2 * beam)
-        each = alive.score.unsqueeze(-1) + each - total.unsqueeze(-1)
-        best, index = each.flatten(1).topk(min(2 * beam, each.size(1) * each.size(2)))
-        parent, token = index // each.size(2), token.flatten(1).gather(1, index)
-        if best.size(1) < beam:
-            best, parent, token = _fill(best, beam), _fill(parent, beam), _fill(token, beam)
-        candidates = alive.take(parent)
-        candidates = Hypotheses(
-            torch.cat([candidates.tokens, token.unsqueeze(-1)], dim=-1),
-            torch.cat([candidates.history, best.unsqueeze(-1)], dim=-1),
-            best,
-        )
-        ends = token.eq(eos)
+        each, tokens = best_of_many(scores, 2 * beam)
+        each.add_(alive.unsqueeze(-1))
+        candidate, index = each.flatten(1).topk(min(2 * beam, each.size(1) * each.size(2)))
+        parent, written = index // each.size(2), tokens.flatten(1).gather(1, index)
+        if candidate.size(1) < beam:
+            candidate, parent, written = (_fill(x, beam) for x in (candidate, parent, written))
+        ends = written.eq(eos)
 
         # 2. finished: the best of the old ones and of the candidates that end here
-        ended = Hypotheses(
-            candidates.tokens,
-            candidates.history,
-            (best / length_penalty(length, settings.alpha, settings.form)).masked_fill(~ends, -torch.inf),
-        )
-        finished = finished.joined_with(ended)
-        finished = finished.take(finished.score.topk(min(beam, finished.score.size(1))).indices)
+        if on_gpu or bool(ends.any()):
+            any_finished = True
+            finished = rule.finish(finished, ends, candidate, parent + (length - 1) * beam, length)
+            candidate = candidate.masked_fill(ends, -torch.inf)
 
         # 3. alive: the best of the others
-        score, place = best.masked_fill(ends, -torch.inf).topk(beam)
-        alive = candidates.take(place)
-        alive.score = score
+        alive, place = candidate.topk(beam)
+        newest, parent = written.gather(1, place), parent.gather(1, place)
+        history.add(newest, parent, alive, original)
 
-        # What is wanted is settled when even the last of it beats what the best alive hypothesis could still reach.
-        wanted = finished.score[:, : settings.settled]
-        worst = wanted.masked_fill(wanted.isneginf(), torch.inf).min(dim=1).values
-        beaten = worst.isfinite() & (worst > alive.score[:, 0] / penalty_at_limit)
-        done = beaten | limit.eq(length)
-        leaving = done.nonzero().flatten().tolist()
-        for i in leaving:
-            results[int(original[i])] = _result(finished, alive, i, eos, settings.settled)
+        at_limit = length in ending
+        if not (any_finished or at_limit):
+            ensemble.select(parent, None)
+            continue
+        done = rule.done(finished, alive)
+        if at_limit:
+            done = done | limit.eq(length)
+        leaving = done.nonzero().flatten()
+        if not len(leaving):
+            ensemble.select(parent, None)
+            continue
+        history.settle(finished, alive, leaving, original)
         if len(leaving) == len(done):
             break
-        on = _order(done, leaving) if leaving else None
-        ensemble.select(parent.gather(1, place), on)
-        if on is not None:
-            alive, finished = alive.keep(on), finished.keep(on)
-            limit, original, penalty_at_limit = limit[on], original[on], penalty_at_limit[on]
-    return results
+        on = _order(done, leaving.tolist())
+        ensemble.select(parent, on)
+        rule.keep(on)
+        original = on if original is None else original[on]
+        newest, alive, finished, limit = newest[on], alive[on], finished.keep(on), limit[on]
+    return history
 
 
 def _order(done: Tensor, leaving: list[int]) -> Tensor:
@@ -173,33 +144,13 @@ def _fill(x: Tensor, width: int) -> Tensor:
     return torch.cat([x, torch.full_like(filler, -torch.inf) if x.is_floating_point() else filler], dim=1)
 
 
+def _only(scores: Tensor, token: int, where: Tensor) -> Tensor:
+    """Leaves only one token to the sentences ``where``. Shape: scores: (B, n, V); where: (B,)."""
+    return _force(scores, torch.where(where, token, -1))
+
+
 def _force(scores: Tensor, token: Tensor) -> Tensor:
     """Leaves only the forced token of each sentence; -1 forces nothing. Shape: scores: (B, n, V); token: (B,)."""
     forced = token.clamp(min=0)[:, None, None].expand(-1, scores.size(1), 1)
     only = torch.full_like(scores, -torch.inf).scatter(-1, forced, scores.gather(-1, forced))
     return torch.where(token.ge(0)[:, None, None], only, scores)
-
-
-def _result(finished: Hypotheses, alive: Hypotheses, sentence: int, eos: int, most: int) -> list[dict[str, Any]]:
-    """The best hypotheses of one sentence, at most ``most``; the alive ones where nothing has finished."""
-    complete = bool(finished.score[sentence, 0].isfinite())
-    chosen = finished if complete else alive
-    if not chosen.score[sentence].isfinite().any():
-        raise UsageError("the model gives no token a finite probability: are its weights finite (fp16 overflow)?")
-    result = []
-    for place in chosen.score[sentence, :most].isfinite().nonzero().flatten().tolist():
-        tokens = chosen.tokens[sentence, place]
-        if complete:
-            tokens = tokens[: int(tokens.eq(eos).nonzero()[0]) + 1]
-        history = chosen.history[sentence, place, : len(tokens)]
-        result.append(
-            {
-                "tokens": tokens.clone(),
-                "score": chosen.score[sentence, place].clone(),
-                "positional_scores": history.diff(prepend=history.new_zeros(1)),
-                "finished": complete,
-                "attention": torch.empty(0),
-                "alignment": torch.empty(0),
-            }
-        )
-    return result

@@ -4,6 +4,8 @@ import torch
 from torch import Tensor
 
 BLOCK = 64
+# Below so many scores, topk as it is takes less time than what is done here.
+MANY = 50_000
 
 
 def best_of_many(scores: Tensor, count: int) -> tuple[Tensor, Tensor]:
@@ -18,7 +20,7 @@ def best_of_many(scores: Tensor, count: int) -> tuple[Tensor, Tensor]:
     width = scores.size(-1)
     count = min(count, width)
     blocks = width // BLOCK
-    if scores.device.type != "cpu" or blocks < 4 * count:
+    if scores.device.type != "cpu" or blocks < 4 * count or scores.numel() < MANY:
         return scores.topk(count)
     rows = scores.reshape(-1, width)
     whole = rows[:, : blocks * BLOCK].unflatten(1, (blocks, BLOCK))

@@ -10,16 +10,17 @@ from torch import Tensor
 
 from t2017_plugin.errors import UsageError
 from t2017_plugin.modules.decoder import Decoder
+from t2017_plugin.modules.step import DecoderStep
 
 
 class Member(Protocol):
     """A model in the middle of a search over B sentences with n hypotheses each: n is 1 at first, then the beam."""
 
-    def scores(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
-        """Scores of all next tokens and what to subtract from them to have log-probabilities in nats, float32.
+    def log_p(self, newest: Tensor) -> Tensor:
+        """Log-probabilities of all next tokens, nats, float32; the search may write into them.
 
         Shape:
-            tokens: (B, n, t), the decoder's inputs so far -> (B, n, V) and (B, n)
+            newest: (B, n), the last token of each hypothesis -> (B, n, V)
         """
 
     def select(self, parents: Tensor, sentences: Tensor | None) -> None:
@@ -33,15 +34,14 @@ class Member(Protocol):
 class OwnModel:
     """This plugin's model: the hypotheses of a sentence share its encoder output and one pool of keys and values."""
 
-    def __init__(self, model: Any, net_input: dict[str, Tensor], beam: int) -> None:
-        self.decoder: Decoder = model.decoder
-        self.cache = self.decoder.start_cache(model.encoder.forward_torchscript(net_input), beam)
+    def __init__(self, model: Any, step: DecoderStep, net_input: dict[str, Tensor], beam: int) -> None:
+        self.step = step
+        self.cache = model.decoder.start_cache(model.encoder.forward_torchscript(net_input), beam)
 
-    def scores(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
-        """Logits and their log-sum-exp, which is cheaper than log-probabilities of all V."""
-        features, _ = self.decoder.step(tokens[..., -1], self.cache)
-        logits = self.decoder.output_layer(features).float()
-        return logits, logits.logsumexp(dim=-1)
+    def log_p(self, newest: Tensor) -> Tensor:
+        """One step of the decoder."""
+        features, _ = self.step.features(newest, self.cache)
+        return torch.log_softmax(self.step.logits(features), dim=-1, dtype=torch.float32).view(*newest.shape, -1)
 
     def select(self, parents: Tensor, sentences: Tensor | None) -> None:
         """Nothing but tables moves, and sentences from the end into the places of those that left."""
@@ -57,15 +57,19 @@ class AnyModel:
         self.model = model
         self.output = model.encoder.forward_torchscript(net_input)
         self.state: dict[str, Any] = {}
+        # All tokens so far: such a model reads its position from their number.
+        self.tokens: Tensor | None = None
         self.hypotheses = 1
 
-    def scores(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
-        """Log-probabilities and zeros."""
-        sentences, self.hypotheses, _ = tokens.shape
-        output = self.model.decoder(tokens.flatten(0, 1), encoder_out=self.output, incremental_state=self.state)
-        newest = (output[0][:, -1:, :], *output[1:])
-        log_p = self.model.get_normalized_probs(newest, log_probs=True)[:, -1].float()
-        return log_p.view(sentences, self.hypotheses, -1), log_p.new_zeros(sentences, self.hypotheses)
+    def log_p(self, newest: Tensor) -> Tensor:
+        """One step of the model's own decoder."""
+        self.hypotheses = newest.size(1)
+        rows = newest.reshape(-1, 1)
+        self.tokens = rows if self.tokens is None else torch.cat([self.tokens, rows], dim=1)
+        output = self.model.decoder(self.tokens, encoder_out=self.output, incremental_state=self.state)
+        last = (output[0][:, -1:, :], *output[1:])
+        log_p = self.model.get_normalized_probs(last, log_probs=True)[:, -1].float()
+        return log_p.view(*newest.shape, -1)
 
     def select(self, parents: Tensor, sentences: Tensor | None) -> None:
         """Copies every cache, as fairseq's own search does."""
@@ -73,6 +77,8 @@ class AnyModel:
         rows = (rows if sentences is None else rows[sentences]).flatten()
         self.model.decoder.reorder_incremental_state_scripting(self.state, rows)
         self.output = self.model.encoder.reorder_encoder_out(self.output, rows)
+        if self.tokens is not None:
+            self.tokens = self.tokens[rows]
 
 
 class Ensemble:
@@ -84,21 +90,33 @@ class Ensemble:
                 raise UsageError(f"{type(model).__name__} has no incremental decoder: use --search stock")
         self.models = list(models)
         self.members: list[Member] = []
+        self.steps: list[DecoderStep | None] = [None] * len(self.models)
 
     def start(self, net_input: dict[str, Tensor], beam: int) -> None:
         """Encodes the sources. Shape: net_input["src_tokens"]: (B, S)."""
-        self.members = [
-            OwnModel(model, net_input, beam) if isinstance(model.decoder, Decoder) else AnyModel(model, net_input, beam)
-            for model in self.models
-        ]
+        self.members = []
+        for place, model in enumerate(self.models):
+            if isinstance(model.decoder, Decoder):
+                self.members.append(OwnModel(model, self._step(place), net_input, beam))
+            else:
+                self.members.append(AnyModel(model, net_input, beam))
 
-    def scores(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
-        """As ``Member.scores``, of all models together."""
-        each = [member.scores(tokens) for member in self.members]
+    def _step(self, place: int) -> DecoderStep:
+        """The step of a model of ours; its copies of weights are kept from batch to batch where they are final."""
+        decoder = self.models[place].decoder
+        copy = decoder.final and decoder.output.weight.device.type == "cpu"
+        step = self.steps[place]
+        if step is None or step.copy != copy:
+            step = self.steps[place] = DecoderStep(decoder, copy)
+        step.refresh()
+        return step
+
+    def log_p(self, newest: Tensor) -> Tensor:
+        """As ``Member.log_p``, of all models together."""
+        each = [member.log_p(newest) for member in self.members]
         if len(each) == 1:
             return each[0]
-        log_p = torch.logsumexp(torch.stack([scores - total.unsqueeze(-1) for scores, total in each]), dim=0)
-        return log_p - math.log(len(each)), log_p.new_zeros(log_p.shape[:2])
+        return torch.logsumexp(torch.stack(each), dim=0) - math.log(len(each))
 
     def select(self, parents: Tensor, sentences: Tensor | None) -> None:
         """As ``Member.select``, in all models."""

@@ -8,9 +8,10 @@ import torch
 from torch import Tensor
 
 from t2017_plugin.decoding.alignment import add_alignments
-from t2017_plugin.decoding.beam_search import SearchSettings, beam_search
+from t2017_plugin.decoding.beam_search import beam_search
 from t2017_plugin.decoding.ensemble import Ensemble
 from t2017_plugin.decoding.length_penalty import check_alpha
+from t2017_plugin.decoding.rules import PaperRule, SearchSettings, StockRule
 from t2017_plugin.errors import UsageError
 
 logger = logging.getLogger(__name__)
@@ -37,8 +38,78 @@ OTHER_SEARCHES: dict[str, Any] = {
 }
 
 
-class PaperGenerator:
-    """Beam search of section 6.1 with the interface of fairseq's ``SequenceGenerator``.
+class SearchGenerator:
+    """What both searches share: the interface of fairseq's ``SequenceGenerator``.
+
+    Args:
+        models: one model, or several for an ensemble (mean of their probabilities)
+        dictionary: the target dictionary
+        args: fairseq's generation settings
+    """
+
+    settings: SearchSettings
+    never: tuple[int, ...]
+
+    def __init__(self, models: Sequence[Any], dictionary: Any, args: Any) -> None:
+        self.ensemble = Ensemble(models)
+        self.positions = min(model.max_decoder_positions() for model in models)
+        self.pad, self.eos = dictionary.pad(), dictionary.eos()
+        self.max_len = (float(getattr(args, "max_len_a", 0)), int(getattr(args, "max_len_b", 200)))
+        self.alignment: Any = None
+        # fairseq removes these from the text it prints.
+        self.symbols_to_strip_from_output = {self.eos}
+
+    def limits(self, source: Tensor) -> list[int]:
+        """Most tokens, with EOS, for each sentence of a batch. Shape: source: (B, S), padded."""
+        raise NotImplementedError
+
+    def rule(self, limits: list[int], device: torch.device) -> PaperRule | StockRule:
+        """When hypotheses finish and sentences are done."""
+        raise NotImplementedError
+
+    @torch.no_grad()
+    def generate(
+        self,
+        models: Sequence[Any],
+        sample: dict[str, Any],
+        prefix_tokens: Tensor | None = None,
+        constraints: Tensor | None = None,
+        bos_token: int | None = None,
+    ) -> list[list[dict[str, Any]]]:
+        """Hypotheses of a batch, best first; each a dictionary with ``tokens``, ``score`` (nats, normalised),
+        ``positional_scores`` and ``finished``. ``models`` is not used: the generator already has them.
+        """
+        if constraints is not None:
+            raise UsageError("the paper's search takes no constraints: use --search stock")
+        net_input = {name: value for name, value in sample["net_input"].items() if name != "prev_output_tokens"}
+        for model in self.ensemble.models:
+            model.eval()
+        limits = self.limits(net_input["src_tokens"])
+        prefix = None if prefix_tokens is None else prefix_tokens.masked_fill(prefix_tokens.eq(self.pad), -1)
+        results = beam_search(
+            self.ensemble,
+            net_input,
+            limits,
+            self.settings,
+            self.eos,
+            self.eos if bos_token is None else bos_token,
+            self.never,
+            prefix,
+            self.rule(limits, net_input["src_tokens"].device),
+        )
+        unfinished = sum(not hypotheses[0]["finished"] for hypotheses in results)
+        if unfinished:
+            logger.warning(
+                f"{unfinished} of {len(results)} sentences had no finished hypothesis at their length limit: "
+                "returned as they stand, ranked by log P without a length penalty"
+            )
+        if self.alignment:
+            add_alignments(self.ensemble.models, sample, results, self.pad, self.eos, str(self.alignment))
+        return results
+
+
+class PaperGenerator(SearchGenerator):
+    """Beam search of section 6.1.
 
     Args:
         models: one model, or several for an ensemble (mean of their probabilities)
@@ -63,6 +134,7 @@ class PaperGenerator:
         allow_all_tokens: bool = False,
     ) -> None:
         refuse_other_searches(args)
+        super().__init__(models, dictionary, args)
         alpha = 0.0 if getattr(args, "unnormalized", False) else float(getattr(args, "lenpen", 0.6))
         check_alpha(alpha)
         beam = int(getattr(args, "beam", 4))
@@ -75,17 +147,10 @@ class PaperGenerator:
         # One hypothesis wanted: it is settled once it beats the best alive one, which the others need not do. The best
         # hypothesis is the same either way; the authors' rule, over all of the beam, decides about the lower ones.
         settled = 1 if int(getattr(args, "nbest", beam)) == 1 else beam
-        self.ensemble = Ensemble(models)
-        self.positions = min(model.max_decoder_positions() for model in models)
-        self.pad, self.eos = dictionary.pad(), dictionary.eos()
         self.settings = SearchSettings(beam, alpha, form, max(0, int(getattr(args, "min_len", -1))), settled)
         self.extra_length = extra_length
         self.never = () if allow_all_tokens else (dictionary.pad(), dictionary.bos())
-        # fairseq's defaults are 0 and 200; any other pair is a wish of the user's.
-        self.max_len = (float(getattr(args, "max_len_a", 0)), int(getattr(args, "max_len_b", 200)))
         self.alignment = getattr(args, "print_alignment", None)
-        # fairseq removes these from the text it prints.
-        self.symbols_to_strip_from_output = {self.eos}
 
     def limit(self, source_length: int) -> int:
         """Most tokens that may be generated, EOS counted, for a source of ``source_length`` tokens with its EOS.
@@ -95,48 +160,18 @@ class PaperGenerator:
         """
         a, b = self.max_len
         wanted = source_length + self.extra_length
+        # fairseq's defaults are 0 and 200; any other pair is a wish of the user's.
         if (a, b) != (0.0, 200):
             wanted = max(1, int(a * source_length + b) + 1)
         return min(wanted, self.positions)
 
-    @torch.no_grad()
-    def generate(
-        self,
-        models: Sequence[Any],
-        sample: dict[str, Any],
-        prefix_tokens: Tensor | None = None,
-        constraints: Tensor | None = None,
-        bos_token: int | None = None,
-    ) -> list[list[dict[str, Any]]]:
-        """Hypotheses of a batch, best first; each a dictionary with ``tokens``, ``score`` (nats, normalised),
-        ``positional_scores`` and ``finished``. ``models`` is not used: the generator already has them.
-        """
-        if constraints is not None:
-            raise UsageError("the paper's search takes no constraints: use --search stock")
-        net_input = {name: value for name, value in sample["net_input"].items() if name != "prev_output_tokens"}
-        for model in self.ensemble.models:
-            model.eval()
-        lengths = net_input["src_tokens"].ne(self.pad).sum(dim=1).tolist()
-        prefix = None if prefix_tokens is None else prefix_tokens.masked_fill(prefix_tokens.eq(self.pad), -1)
-        results = beam_search(
-            self.ensemble,
-            net_input,
-            [self.limit(length) for length in lengths],
-            self.settings,
-            self.eos,
-            self.eos if bos_token is None else bos_token,
-            self.never,
-            prefix,
-        )
-        unfinished = sum(not hypotheses[0]["finished"] for hypotheses in results)
-        if unfinished:
-            logger.warning(
-                f"{unfinished} of {len(results)} sentences had no finished hypothesis at their length limit: "
-                "returned as they stand, ranked by log P without a length penalty"
-            )
-        if self.alignment:
-            add_alignments(self.ensemble.models, sample, results, self.pad, self.eos, str(self.alignment))
-        return results
+    def limits(self, source: Tensor) -> list[int]:
+        """``limit`` of each sentence of a batch. Shape: source: (B, S), padded."""
+        return [self.limit(length) for length in source.ne(self.pad).sum(dim=1).tolist()]
+
+    def rule(self, limits: list[int], device: torch.device) -> PaperRule | StockRule:
+        """When hypotheses finish and sentences are done."""
+        return PaperRule(self.settings, limits, device)
 
 
 def refuse_other_searches(args: Any) -> None:

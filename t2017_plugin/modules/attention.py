@@ -84,16 +84,6 @@ class MultiHeadAttention(nn.Module):
             )
         return self.w_o(heads.transpose(1, 2).flatten(-2)), weights
 
-    def attend_masked(self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> Tensor:
-        """Equation (1) and W^O with a mask that is added to the scores; for decoding, so without dropout.
-
-        Shape:
-            query: (B, h, T, d_k); key: (B, h, S, d_k); value: (B, h, S, d_v); mask: broadcastable to (B, h, T, S)
-            -> (B, T, d_model)
-        """
-        heads = F.scaled_dot_product_attention(query, key, value, attn_mask=mask)
-        return self.w_o(heads.transpose(1, 2).flatten(-2))
-
 
 class SelfAttention(MultiHeadAttention):
     """Queries, keys and values from the same sequence (section 3.2.3, second and third use)."""

@@ -1,9 +1,8 @@
 """What the decoder remembers between two steps of a search.
 
 The hypotheses of a sentence share one pool of keys and values: a place for each position and each of ``beam`` slots,
-written once and never moved. Which slot holds position t of a hypothesis is told by a small table of ancestors; when
-hypotheses change places only the table is reordered, and a mask made from it once a step hides the slots of others.
-Keys and values of the encoder's output have one copy for each sentence.
+written once and never moved. A mask tells which places are a hypothesis's own; when hypotheses change places, only the
+mask is reordered. Keys and values of the encoder's output have one copy for each sentence.
 """
 
 import torch
@@ -20,23 +19,26 @@ def additive(visible: Tensor, dtype: torch.dtype) -> Tensor:
 class DecoderCache:
     """Keys and values of all decoder layers for a batch of B sentences with ``beam`` hypotheses each.
 
+    Keys and values stand side by side as the projections make them, width h * (d_k + d_v).
+
     Args:
-        memory: key and value of the encoder's output for each layer
+        memory: keys and values of the encoder's output for each layer
         memory_mask: added to the scores over the encoder's output
         beam: slots for each sentence and position; with fairseq's own search every row is a sentence with one slot
 
     Shape:
-        memory: (B, h, S, d_k) and (B, h, S, d_v); memory_mask: (B, 1, 1, S); ancestors: (B, hypotheses, length)
+        memory: (B, S, width); memory_mask: (B, 1, 1, S); mask: (B, 1, hypotheses, length * beam)
     """
 
-    def __init__(self, memory: list[tuple[Tensor, Tensor]], memory_mask: Tensor, beam: int) -> None:
-        self.memory = [(key.contiguous(), value.contiguous()) for key, value in memory]
+    def __init__(self, memory: list[Tensor], memory_mask: Tensor, beam: int) -> None:
+        self.memory = memory
         self.memory_mask = memory_mask
         self.beam = beam
         self.length = 0
-        self.pools: list[tuple[Tensor, Tensor] | None] = [None] * len(memory)
-        self.ancestors = torch.zeros(len(memory_mask), beam, 0, dtype=torch.long, device=memory_mask.device)
+        self.pools: list[Tensor | None] = [None] * len(memory)
+        # With one hypothesis a sentence all places are its own.
         self.mask: Tensor | None = None
+        self._slots = additive(torch.eye(beam, dtype=torch.bool, device=memory_mask.device), memory_mask.dtype)
 
     @property
     def sentences(self) -> int:
@@ -45,40 +47,36 @@ class DecoderCache:
 
     def begin_step(self, hypotheses: int) -> None:
         """Opens a new position for ``hypotheses`` newest tokens a sentence: one at the very start, then ``beam``."""
-        device = self.memory_mask.device
-        own = torch.arange(hypotheses, device=device).view(1, hypotheses, 1).expand(self.sentences, -1, -1)
-        self.ancestors = torch.cat([self.ancestors[:, :hypotheses], own], dim=-1)
         self.length += 1
         if self.beam > 1:
-            visible = self.ancestors.unsqueeze(-1) == torch.arange(self.beam, device=device)
-            self.mask = additive(visible.flatten(2).unsqueeze(1), self.memory_mask.dtype)
+            own = self._slots[:hypotheses].expand(self.sentences, 1, -1, -1)
+            self.mask = own if self.mask is None else torch.cat([self.mask, own], dim=-1)
 
-    def append(self, layer: int, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
+    def append(self, layer: int, newest: Tensor) -> Tensor:
         """Writes the newest position of a layer and returns the pool up to it.
 
         Shape:
-            key, value: (B, h, hypotheses, d) -> (B, h, length * beam, d)
+            newest: (B, hypotheses, width) -> (B, length * beam, width)
         """
         pool = self.pools[layer]
-        if pool is None or pool[0].size(2) < self.length:
-            pool = self.pools[layer] = (self._grown(pool and pool[0], key), self._grown(pool and pool[1], value))
-        for store, newest in zip(pool, (key, value), strict=True):
-            store[:, :, self.length - 1, : key.size(2)] = newest
-        return pool[0][:, :, : self.length].flatten(2, 3), pool[1][:, :, : self.length].flatten(2, 3)
+        if pool is None or pool.size(1) < self.length:
+            pool = self.pools[layer] = self._grown(pool, newest)
+        pool[:, self.length - 1, : newest.size(1)] = newest
+        return pool[:, : self.length].flatten(1, 2)
 
-    def _grown(self, store: Tensor | None, like: Tensor) -> Tensor:
-        sentences, h, _, width = like.shape
-        positions = POSITIONS_AT_FIRST if store is None else 2 * store.size(2)
+    def _grown(self, pool: Tensor | None, like: Tensor) -> Tensor:
+        positions = POSITIONS_AT_FIRST if pool is None else 2 * pool.size(1)
         # Zeros, not whatever was in memory: a hidden slot is multiplied by weight 0, and 0 * nan is not 0.
-        grown = like.new_zeros(sentences, h, positions, self.beam, width)
-        if store is not None:
-            grown[:, :, : store.size(2)] = store
+        grown = like.new_zeros(self.sentences, positions, self.beam, like.size(-1))
+        if pool is not None:
+            grown[:, : pool.size(1)] = pool
         return grown
 
     def choose_parents(self, parents: Tensor) -> None:
         """Hypothesis i of each sentence now continues hypothesis ``parents[:, i]``. Shape: (B, beam)."""
-        index = parents.unsqueeze(-1).expand(-1, -1, self.length)
-        self.ancestors = self.ancestors.gather(1, index)
+        if self.mask is not None:
+            index = parents[:, None, :, None].expand(-1, -1, -1, self.mask.size(-1))
+            self.mask = self.mask.gather(2, index)
 
     def keep_sentences(self, sentences: Tensor) -> None:
         """Goes on with these sentences, in this order. Shape: (new B,).
@@ -94,13 +92,11 @@ class DecoderCache:
             if not in_place:
                 return store.index_select(0, sentences)
             if len(moved):
-                store[moved, :, :filled] = store[source, :, :filled]
+                store[moved, :filled] = store[source, :filled]
             return store[:count]
 
-        for layer, pool in enumerate(self.pools):
-            if pool is not None:
-                self.pools[layer] = (keep(pool[0], self.length), keep(pool[1], self.length))
-        width = self.memory_mask.size(-1)
-        self.memory = [(keep(key, width), keep(value, width)) for key, value in self.memory]
+        self.pools = [pool if pool is None else keep(pool, self.length) for pool in self.pools]
+        self.memory = [keep(memory, memory.size(1)) for memory in self.memory]
         self.memory_mask = self.memory_mask.index_select(0, sentences)
-        self.ancestors = self.ancestors.index_select(0, sentences)
+        if self.mask is not None:
+            self.mask = self.mask.index_select(0, sentences)

@@ -8,13 +8,15 @@ import torch.nn.functional as F
 from fairseq.models import FairseqIncrementalDecoder
 from torch import Tensor, nn
 
-from t2017_plugin.modules.attention import EncoderDecoderAttention, SelfAttention, attention_weights, visible
+from t2017_plugin.modules.attention import EncoderDecoderAttention, SelfAttention, visible
 from t2017_plugin.modules.cache import DecoderCache, additive
 from t2017_plugin.modules.embeddings import TokenEmbedding
 from t2017_plugin.modules.feed_forward import FeedForward
 from t2017_plugin.modules.residual import ResidualNorm
+from t2017_plugin.modules.step import DecoderStep
 
 CACHE = "t2017_decoder"
+STEP = "t2017_decoder_step"
 
 
 class DecoderLayer(nn.Module):
@@ -47,23 +49,6 @@ class DecoderLayer(nn.Module):
         x = self.encoder_attention_norm(x, attended)
         return self.feed_forward_norm(x, self.feed_forward(x)), weights, self_weights
 
-    def step(
-        self, x: Tensor, cache: DecoderCache, layer: int, need_weights: bool = False
-    ) -> tuple[Tensor, Tensor | None]:
-        """The newest position of all hypotheses of each sentence, from the cache.
-
-        Shape:
-            x: (B, hypotheses, d_model) -> the same, and weights (B, h, hypotheses, S) or None
-        """
-        query, key, value = self.self_attention.project(x)
-        key, value = cache.append(layer, key, value)
-        x = self.self_attention_norm(x, self.self_attention.attend_masked(query, key, value, cache.mask))
-        query = self.encoder_attention.split_heads(self.encoder_attention.w_q(x))
-        key, value = cache.memory[layer]
-        weights = attention_weights(query, key, cache.memory_mask.isneginf()) if need_weights else None
-        x = self.encoder_attention_norm(x, self.encoder_attention.attend_masked(query, key, value, cache.memory_mask))
-        return self.feed_forward_norm(x, self.feed_forward(x)), weights
-
 
 class Decoder(FairseqIncrementalDecoder):
     """Predicts the next target token at every position.
@@ -83,6 +68,7 @@ class Decoder(FairseqIncrementalDecoder):
         self.layers: Any = nn.ModuleList(DecoderLayer(config) for _ in range(config.layers))
         self.longest = config.max_learned_positions if config.positions == "learned" else None
         self.need_weights = False
+        self.final = False
 
     def embed(self, tokens: Tensor) -> Tensor:
         """Dropout(embedding * sqrt(d_model) + position) of the shifted targets (sections 3.4, 3.5, 5.4).
@@ -98,13 +84,6 @@ class Decoder(FairseqIncrementalDecoder):
             x = F.pad(x[:, 1:], (0, 0, 1, 0))
         length = tokens.size(1)
         return self.dropout(x + self.positions(torch.arange(length, device=tokens.device), length))
-
-    def embed_newest(self, tokens: Tensor, position: int) -> Tensor:
-        """``embed`` for tokens that all stand at one position. Shape: (B, hypotheses) -> (B, hypotheses, d_model)."""
-        x = self.embedding(tokens)
-        if self.zero_start and position == 0:
-            x = torch.zeros_like(x)
-        return self.dropout(x + self.positions(torch.tensor([position], device=tokens.device), position + 1))
 
     def forward(
         self,
@@ -156,29 +135,17 @@ class Decoder(FairseqIncrementalDecoder):
         rows = tokens.size(0)
         if CACHE not in state:
             state[CACHE] = self.start_cache(encoder_out, rows // encoder_out["encoder_out"][0].size(0))
-        x, weights = self.step(tokens[:, -1].view(state[CACHE].sentences, -1), state[CACHE], need_weights)
+            state[STEP] = DecoderStep(self)
+        newest = tokens[:, -1].view(state[CACHE].sentences, -1)
+        x, weights = state[STEP].features(newest, state[CACHE], need_weights or self.need_weights)
         if weights is not None:
             weights = weights.mean(dim=1).reshape(rows, 1, -1)
         return x.reshape(rows, 1, -1), {"attn": [weights], "inner_states": None}
 
-    def step(self, tokens: Tensor, cache: DecoderCache, need_weights: bool = False) -> tuple[Tensor, Tensor | None]:
-        """Features of the newest position of every hypothesis, and, if wanted, the last layer's weights.
-
-        Shape:
-            tokens: (B, hypotheses), the newest token of each -> (B, hypotheses, d_model), (B, h, hypotheses, S)
-        """
-        x = self.embed_newest(tokens, cache.length)
-        cache.begin_step(tokens.size(1))
-        need_weights = need_weights or self.need_weights
-        weights = None
-        for i, layer in enumerate(self.layers):
-            x, weights = layer.step(x, cache, i, need_weights and i == len(self.layers) - 1)
-        return x, weights
-
     def start_cache(self, encoder_out: dict[str, list[Tensor]], beam: int) -> DecoderCache:
         """Keys and values of the encoder's output, once for each sentence, and nothing decoded yet."""
         memory = encoder_out["encoder_out"][0]
-        projected = [layer.encoder_attention.project_memory(memory) for layer in self.layers]
+        projected = [layer.encoder_attention.w_kv(memory) for layer in self.layers]
         return DecoderCache(projected, additive(visible(self._hidden(encoder_out)), memory.dtype), beam)
 
     @staticmethod
@@ -203,8 +170,9 @@ class Decoder(FairseqIncrementalDecoder):
             incremental_state[CACHE].keep_sentences(new_order)
 
     def make_generation_fast_(self, need_attn: bool = False, **unused: Any) -> None:
-        """fairseq's word that attention weights are (not) wanted in decoding."""
+        """fairseq's word that the weights stay as they are from now on, and whether attention is to be returned."""
         self.need_weights = bool(need_attn)
+        self.final = True
 
     def max_positions(self) -> int:
         """Longest target in tokens: none for sinusoids (a figure fairseq can compute with), the table's for learned."""

@@ -44,13 +44,14 @@ class Parser:
         alpha: float = ALPHA,
         max_tokens: int = 1000,
         device: str | None = None,
+        precision: str = "fp32",
     ) -> Parser:
         """Load a checkpoint with the dictionaries of the data-bin it was trained on; beam and alpha are the paper's.
 
         Raises:
             UsageError: a file is missing or damaged, or checkpoint and data-bin do not belong together.
         """
-        translator = Translator.load(checkpoint, data_bin, beam, alpha, max_tokens, device)
+        translator = Translator.load(checkpoint, data_bin, beam, alpha, max_tokens, device, precision)
         return cls(translator, form_of(translator.task.target_dictionary.symbols))
 
     def symbols(self, sentences: Sequence[str], progress: Callable[[int], None] | None = None) -> list[str]:

@@ -1,6 +1,7 @@
 """``t2017_translation``: fairseq's translation task with the paper's search and every sentence kept (section 6.1)."""
 
 import copy
+import functools
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,6 +14,7 @@ from fairseq.tasks.translation import TranslationConfig, TranslationTask
 from omegaconf import OmegaConf, open_dict
 
 from t2017_plugin.decoding.generator import PaperGenerator
+from t2017_plugin.decoding.stock_search import StockSearch, can_search
 from t2017_plugin.distributed import refuse_unjoined_processes
 from t2017_plugin.interop.t2t_dictionary import load_dictionary
 from t2017_plugin.models.hub import PAPER_GENERATION
@@ -79,9 +81,12 @@ class T2017TranslationTask(TranslationTask):
             UsageError: a setting asks for what the paper's search does not do.
         """
         if str(self.cfg.search) == "stock" or getattr(args, "score_reference", False):
-            return super().build_generator(
-                models, stock_settings(args), seq_gen_cls, extra_gen_cls_kwargs, prefix_allowed_tokens_fn
-            )
+            args = stock_settings(args)
+            others = seq_gen_cls or extra_gen_cls_kwargs or prefix_allowed_tokens_fn
+            if not others and not getattr(args, "score_reference", False) and can_search(models, args):
+                fairseqs = functools.partial(super().build_generator, models, args)
+                return StockSearch(models, self.target_dictionary, args, fairseqs)
+            return super().build_generator(models, args, seq_gen_cls, extra_gen_cls_kwargs, prefix_allowed_tokens_fn)
         return PaperGenerator(
             models, self.target_dictionary, args, self.cfg.extra_length, str(self.cfg.length_penalty_form)
         )

@@ -37,6 +37,7 @@ def test_one_call_equals_average_translate_score(corpus, trained, data_bin, tmp_
     last = len(list(run.iterdir()))
     at_once = scored(capsys, run, "--data-bin", data_bin, "--last", last, *raw)
     assert at_once["model"].startswith(f"mean of {last} checkpoints of {run} (updates ")
+    assert at_once["averaged"] == last
     assert at_once["test_set"].startswith("raw text: ")
 
     average, output = tmp_path / "average.pt", tmp_path / "out.de"
@@ -51,6 +52,13 @@ def test_one_call_equals_average_translate_score(corpus, trained, data_bin, tmp_
     by_hand = scored(capsys, "--hyp", output, "--ref", corpus.raw / "test.de", "--target-lang", "de")
     for name in ("sacrebleu", "paper_bleu", "chrf2", "sentences"):
         assert at_once[name] == by_hand[name]
+
+    # A single checkpoint is scored too, and it is told that the paper's figure is of an average.
+    for checkpoint, averaged in ((average, last), (trained, 1)):
+        assert cli.main(["score", str(checkpoint), "--data-bin", str(data_bin), *map(str, raw)]) == 0
+        captured = capsys.readouterr()
+        assert f"averaged      {averaged}\n" in captured.out
+        assert ("is not an average" in captured.err) == (averaged == 1)
 
 
 def test_raw_text_in_the_data_bin_is_found(corpus, trained, data_bin, tmp_path, capsys):

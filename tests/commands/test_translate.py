@@ -7,6 +7,7 @@ import sys
 from types import SimpleNamespace
 
 import pytest
+import torch
 
 from t2017_plugin import Translator, cli
 from t2017_plugin.errors import UsageError
@@ -141,6 +142,52 @@ def test_very_long_lines_are_cut_and_told(call):
     assert status == 0
     assert "lines with more than 511 tokens (BPE units) were translated in pieces: 1" in errors
     assert output.count("\n") == 2
+
+
+def test_very_long_lines_can_be_cut_off(call, translator):
+    sentence = "one two three . "  # Moses leaves a period before a small letter at its word
+    status, output, errors = call(as_bytes([sentence * 300]), "--long-lines", "cut")
+    assert status == 0
+    assert "lines with more than 511 tokens (BPE units) were cut off there: 1" in errors
+    # The last sentence end within 511 units is where it is cut.
+    units = len(translator.pipeline.encode(sentence).split())
+    assert call(as_bytes([sentence * (511 // units)]))[1] == output
+
+
+@pytest.mark.parametrize("precision", ["fp16", "bf16"])
+def test_half_precision_on_a_cpu(call, translator, precision):
+    """Every line is there; most are those of float32: the model is sure of its words, and few choices are close."""
+    status, output, errors = call(as_bytes(SOURCES), "--precision", precision, "--cpu")
+    assert status == 0 and "warning" not in errors
+    lines, expected = output.splitlines(), translator.translate(SOURCES)
+    assert len(lines) == len(SOURCES)
+    assert sum(a == b for a, b in zip(lines, expected, strict=True)) >= 0.8 * len(SOURCES)
+    scores = call(as_bytes(SOURCES[:4]), "--precision", precision, "--scores")[1].splitlines()
+    assert all(math.isfinite(float(line.split("\t")[0])) for line in scores)
+
+
+def test_a_checkpoint_of_a_run_in_fp16(call, trained, tmp_path):
+    """Such a run saves float16 weights; they are decoded in float32."""
+    state = torch.load(trained)
+    state["model"] = {name: value.half() for name, value in state["model"].items()}
+    rounded = tmp_path / "rounded.pt"
+    torch.save(state, rounded)
+    state["model"] = {name: value.float() for name, value in state["model"].items()}
+    same = tmp_path / "same.pt"
+    torch.save(state, same)
+    assert call(as_bytes(SOURCES), checkpoint=rounded)[:2] == call(as_bytes(SOURCES), checkpoint=same)[:2]
+
+
+def test_several_checkpoints_are_an_ensemble(trained, data_bin, translator):
+    """The mean of equal probabilities changes nothing; that of two models is not the first's."""
+    twice = Translator.load([trained, trained], data_bin)
+    for one, other in zip(twice.hypotheses(SOURCES[:8]), translator.hypotheses(SOURCES[:8]), strict=True):
+        assert one[0].text == other[0].text
+        assert one[0].score == pytest.approx(other[0].score, abs=1e-4)
+    earlier = min(trained.parent.glob("checkpoint_*_*.pt"), key=lambda path: int(path.stem.split("_")[-1]))
+    both = Translator.load([trained, earlier], data_bin).hypotheses(SOURCES[:8])
+    alone = translator.hypotheses(SOURCES[:8])
+    assert all(a[0].score != pytest.approx(b[0].score, abs=1e-4) for a, b in zip(both, alone, strict=True))
 
 
 def test_text_that_the_model_does_not_know_is_noticed(call):

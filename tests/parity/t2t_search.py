@@ -87,8 +87,8 @@ def greedy(file: str) -> np.ndarray:
     search.start({"src_tokens": ours.source(), "src_lengths": ours.source().ne(0).sum(1)}, 1)
     tokens: Tensor = torch.full((len(ours.source()), 1), ours.task.target_dictionary.eos())
     for _ in range(steps):
-        scores, _ = search.scores(tokens.unsqueeze(1))
-        tokens = torch.cat([tokens, scores[:, 0].argmax(-1, keepdim=True)], dim=1)
+        log_p = search.log_p(tokens[:, -1:])
+        tokens = torch.cat([tokens, log_p[:, 0].argmax(-1, keepdim=True)], dim=1)
     return tokens[:, 1:].numpy()
 
 

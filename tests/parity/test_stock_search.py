@@ -11,6 +11,7 @@ from fairseq.sequence_scorer import SequenceScorer
 
 from t2017_plugin.decoding.generator import PaperGenerator
 from t2017_plugin.decoding.length_penalty import length_penalty
+from t2017_plugin.decoding.stock_search import StockSearch
 from t2017_plugin.modules.decoder import CACHE
 
 pytestmark = pytest.mark.parity
@@ -24,9 +25,11 @@ def generation(**settings: Any) -> GenerationConfig:
     return GenerationConfig(**{"max_len_a": 1.0, "max_len_b": 10, "min_len": -1, **settings})
 
 
-def search(task: Any, models: list[Any], sample: dict[str, Any], **settings: Any) -> list[list[dict[str, Any]]]:
+def search(
+    task: Any, models: list[Any], sample: dict[str, Any], seq_gen_cls: Any = None, **settings: Any
+) -> list[list[dict[str, Any]]]:
     """As fairseq-generate does it: the task's generator on a batch that it may change."""
-    generator = task.build_generator(models, generation(**settings))
+    generator = task.build_generator(models, generation(**settings), seq_gen_cls)
     with torch.no_grad():
         return generator.generate(models, copy.deepcopy(sample))
 
@@ -47,13 +50,59 @@ def assert_same(first: list[list[dict[str, Any]]], second: list[list[dict[str, A
 def test_stock_search_finds_the_same_on_both_models(
     trained_pair: Any, batch_of: Any, build: Any, seed: int, beam: int, left: bool
 ) -> None:
+    """Our computation of stock's rule, fairseq's generator on our model, and fairseq's generator on stock's."""
     pair, task, sample = trained_pair(seed), build.task(search="stock"), batch_of(seed, left)
-    assert isinstance(task.build_generator([pair.ours], generation()), SequenceGenerator)
+    assert isinstance(task.build_generator([pair.ours], generation()), StockSearch)
+    assert isinstance(task.build_generator([pair.stock], generation()), SequenceGenerator)
     settings = {"beam": beam, "nbest": beam, "lenpen": 0.6}
     ours, stock = (search(task, [model], sample, **settings) for model in (pair.ours, pair.stock))
     assert_same(ours, stock)
+    assert_same(ours, search(task, [pair.ours], sample, **settings, seq_gen_cls=SequenceGenerator))
     assert all(len(hypotheses) == beam for hypotheses in ours)
     assert len({len(h["tokens"]) for hypotheses in ours for h in hypotheses}) > 1
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"lenpen": 1.0},
+        {"lenpen": 0.0},
+        {"lenpen": -0.5},
+        {"lenpen": 2.0},
+        {"unnormalized": True},
+        {"max_len_a": 0.0, "max_len_b": 3},
+        {"max_len_a": 0.0, "max_len_b": 0, "min_len": 0},
+        {"max_len_a": 0.5, "max_len_b": 2},
+        {"min_len": 6},
+        {"beam": 60},
+    ],
+    ids=str,
+)
+def test_stock_rules_under_other_flags(trained_pair: Any, batch_of: Any, build: Any, settings: dict[str, Any]) -> None:
+    """Penalties, limits at which EOS is forced, a least length, more hypotheses than symbols."""
+    task = build.task(search="stock")
+    for seed in (1, 2, 3):
+        pair, sample, flags = trained_pair(seed), batch_of(seed), {"beam": 4, "nbest": 4, **settings}
+        assert_same(search(task, [pair.ours], sample, **flags), search(task, [pair.stock], sample, **flags))
+
+
+@pytest.mark.parametrize(
+    "flags", [{"sampling": True}, {"no_repeat_ngram_size": 2}, {"print_alignment": "hard"}, {"prefix_size": 1}], ids=str
+)
+def test_other_flags_of_stocks_search_are_left_to_fairseq(trained_pair: Any, build: Any, flags: dict[str, Any]) -> None:
+    generator = build.task(search="stock").build_generator([trained_pair(1).ours], generation(**flags))
+    assert isinstance(generator, SequenceGenerator)
+
+
+def test_prefixes_under_stocks_rule_are_fairseqs(trained_pair: Any, batch_of: Any, build: Any) -> None:
+    pair, task, sample = trained_pair(1), build.task(search="stock"), batch_of(1)
+    prefix = sample["target"][:, :2]
+    found = []
+    for model in (pair.ours, pair.stock):
+        generator = task.build_generator([model], generation(beam=4, nbest=4))
+        with torch.no_grad():
+            found.append(generator.generate([model], copy.deepcopy(sample), prefix_tokens=prefix))
+    assert_same(*found)
 
 
 @pytest.mark.parametrize("left", [True, False], ids=["left", "right"])

@@ -126,11 +126,9 @@ def test_attention_dropout_only_when_training() -> None:
 def test_added_mask_of_decoding() -> None:
     """A mask of 0 and minus infinity hides what a boolean one hides."""
     torch.manual_seed(4)
-    attention = EncoderDecoderAttention(16, 2, 4, 6)
-    memory, x = torch.randn(2, 5, 16), torch.randn(2, 3, 16)
+    query, key, value = torch.randn(2, 2, 3, 4), torch.randn(2, 2, 5, 4), torch.randn(2, 2, 5, 6)
     hidden = torch.tensor([[False] * 5, [False] * 3 + [True] * 2])[:, None, None, :]
-    key, value = attention.project_memory(memory)
-    expected, _ = attention(x, key, value, hidden)
-    query = attention.split_heads(attention.w_q(x))
-    actual = attention.attend_masked(query, key, value, additive(visible(hidden), x.dtype))
+    expected = attention_weights(query, key, hidden) @ value
+    mask = additive(visible(hidden), query.dtype)
+    actual = torch.nn.functional.scaled_dot_product_attention(query, key, value, attn_mask=mask)
     torch.testing.assert_close(actual, expected, atol=ROUNDING, rtol=0)

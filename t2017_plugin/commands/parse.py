@@ -32,7 +32,11 @@ examples:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``t2017 parse``."""
     parser.add_argument(
-        "--checkpoint", required=True, metavar="FILE", help="the trained model, for instance an average"
+        "--checkpoint",
+        required=True,
+        nargs="+",
+        metavar="FILE",
+        help="the trained model, for instance an average; several are an ensemble, the mean of their probabilities",
     )
     parser.add_argument("--data-bin", required=True, metavar="DIR", help="the binarised data it was trained on")
     parser.add_argument(

@@ -38,7 +38,7 @@ class Parser:
     @classmethod
     def load(
         cls,
-        checkpoint: str | os.PathLike[str],
+        checkpoint: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
         data_bin: str | os.PathLike[str],
         beam: int = BEAM,
         alpha: float = ALPHA,

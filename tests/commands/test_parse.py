@@ -32,8 +32,8 @@ ODD = [
 
 @pytest.fixture(scope="module")
 def parsing(tmp_path_factory: pytest.TempPathFactory) -> ParsingRun:
-    """150 updates on 360 trees."""
-    return make_parsing_run(tmp_path_factory.mktemp("parsing"))
+    """100 updates on 360 trees."""
+    return make_parsing_run(tmp_path_factory.mktemp("parsing"), updates=100)
 
 
 @pytest.fixture

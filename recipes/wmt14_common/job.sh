@@ -14,6 +14,8 @@ Environment variables:
   T2017_CACHE=FOLDER    where downloaded archives are kept; default $ROOT/runs/cache
   WORKERS=N             processes that clean, tokenise and cut; default all cores
   SCALE=mini            a tiny model and vocabulary and a few updates, to try the steps (recipes/wmt14_common/mirror.py)
+  BATCH_TOKENS=N        real tokens a side and update, met by choosing max-tokens for the lengths of the data (t2017 batch);
+                        default 25,000, the paper's; with SCALE=mini the batch is fixed unless this is given
   CHECKPOINT_MINUTES=M SECONDS_AN_UPDATE=S  a checkpoint every M minutes at S seconds an update; default: as in configs/,
                         ten minutes at the paper's 0.4 (base) and 1.0 (big) seconds"
 
@@ -65,4 +67,19 @@ updates_in_minutes() {
     [[ $MODEL == base ]] || paper=1.0
     awk -v m="$CHECKPOINT_MINUTES" -v s="${SECONDS_AN_UPDATE:-$paper}" \
         'BEGIN { n = (s > 0) ? int(m * 60 / s + 0.5) : 0; print (n < 1) ? 1 : n }'
+}
+
+# Chooses max-tokens for the lengths of the data, so that an update of the settings' devices holds the paper's 25,000
+# tokens a side, or BATCH_TOKENS, without counting padding.
+fit_the_batch() {
+    local tokens=${BATCH_TOKENS:-} devices chosen
+    [[ -n $tokens || $SCALE == mini ]] || tokens=25000
+    [[ -n $tokens ]] || return 0
+    [[ $tokens =~ ^[1-9][0-9]*$ ]] || wrong_call "BATCH_TOKENS=$tokens: give a number from 1"
+    devices=$(sed -n 's/^  distributed_world_size: //p' "$SETTINGS")
+    chosen=$(t2017 batch --gpus "$devices" --update-freq 1 --tokens "$tokens" --data-bin "$RUN/data-bin" \
+        -s "$SOURCE_LANG" -t "$TARGET_LANG" --flags)
+    say "for $tokens tokens a side and update on $devices devices: $chosen"
+    chosen=${chosen#--max-tokens }
+    OVERRIDES=(--set "dataset.max_tokens=${chosen%% *}" "${OVERRIDES[@]}")
 }

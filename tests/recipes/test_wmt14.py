@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -71,7 +72,7 @@ def german(miniature: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[P
 def french(miniature: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     """English-French, big, to the end."""
     run = tmp_path_factory.mktemp("wmt14") / "french"
-    outcome = call("wmt14_enfr", "run.sh", "--run", str(run), env=environment(miniature, MODEL="big"))
+    outcome = call("wmt14_enfr", "run.sh", "--run", str(run), env=environment(miniature, MODEL="big", BATCH_TOKENS="700"))
     assert outcome.returncode == 0, outcome.stdout[-3000:] + outcome.stderr[-3000:]
     return run, outcome.stdout
 
@@ -108,6 +109,10 @@ def test_english_french_big_goes_from_archives_to_both_scores(french: tuple[Path
     scores = scores_of(run, "big")
     assert scores["sentences"] == 3003
     assert "compounds:whole" in scores["paper_bleu"]["signature"]
+    # The batch was chosen for the lengths of the data; sentences of few tokens come close to what was asked for.
+    assert "for 700 tokens a side and update on 8 devices: --max-tokens " in printed
+    held = re.search(r"^wpb ([\d.]+): target tokens", printed, re.MULTILINE)
+    assert held and 500 < float(held[1]) < 900
     assert "mean of 20 update checkpoints" in printed
     flags = flags_of(run, "big")
     assert flags[flags.index("--dropout") + 1] == "0.1"

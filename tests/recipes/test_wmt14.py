@@ -72,7 +72,8 @@ def german(miniature: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[P
 def french(miniature: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     """English-French, big, to the end."""
     run = tmp_path_factory.mktemp("wmt14") / "french"
-    outcome = call("wmt14_enfr", "run.sh", "--run", str(run), env=environment(miniature, MODEL="big", BATCH_TOKENS="700"))
+    variables = environment(miniature, MODEL="big", BATCH_TOKENS="700")
+    outcome = call("wmt14_enfr", "run.sh", "--run", str(run), env=variables)
     assert outcome.returncode == 0, outcome.stdout[-3000:] + outcome.stderr[-3000:]
     return run, outcome.stdout
 

@@ -90,7 +90,8 @@ same_number_of_lines() {
     first=$(wc -l <"$1")
     for file in "$@"; do
         lines=$(wc -l <"$file")
-        ((lines == first)) || fail "$file has $lines lines and $1 has $first; the two sides are no longer aligned"
+        ((lines == first)) || fail "$file has $lines lines and $1 has $first: from line $(((lines < first ? lines : first) + 1)) \
+on the sides are no longer aligned"
     done
     say "lines: $first in each of $(basename -a "$@" | paste -sd ' ')"
 }

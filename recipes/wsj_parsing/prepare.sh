@@ -69,14 +69,42 @@ cut_words() {
 }
 
 binarise() {
-    local partial=$RUN/data-bin.partial training=$RUN/text/train.bpe
-    rm -rf "$partial"
-    [[ -z $SILVER ]] || training+=,$RUN/text/train1.bpe
+    local partial=$RUN/data-bin.partial dictionaries=()
+    rm -rf "$partial" "$partial.silver"
+    if [[ -n $SILVER ]]; then
+        binarise_silver "$partial.silver"
+        dictionaries=(--srcdict "$partial.silver/dict.words.txt" --tgtdict "$partial.silver/dict.tree.txt")
+    fi
     run_logged "$RUN/logs/preprocess.log" fairseq-preprocess --source-lang words --target-lang tree \
-        --trainpref "$training" --validpref "$RUN/text/valid.bpe" --testpref "$RUN/text/test.bpe" --destdir "$partial"
+        --trainpref "$RUN/text/train.bpe" --validpref "$RUN/text/valid.bpe" --testpref "$RUN/text/test.bpe" \
+        "${dictionaries[@]}" --destdir "$partial"
+    [[ -z $SILVER ]] || take_silver "$partial.silver" "$partial"
     cp "$RUN/text/codes" "$partial/codes"
     run python -m t2017_plugin.text_pipeline describe --data-bin "$partial" --source-lang words --target-lang tree \
         --tokenizer none --bpe-codes codes
     rm -rf "$RUN/data-bin"
     mv "$partial" "$RUN/data-bin"
+}
+
+# Dictionaries of gold and silver trees together, and the silver ones in the same indices.
+binarise_silver() {
+    local side
+    for side in words tree; do
+        cat "$RUN/text/"{train,train1}.bpe."$side" >"$RUN/text/both.bpe.$side"
+    done
+    run_logged "$RUN/logs/preprocess.log" fairseq-preprocess --source-lang words --target-lang tree \
+        --trainpref "$RUN/text/both.bpe" --dict-only --destdir "$1"
+    run_logged "$RUN/logs/preprocess.log" fairseq-preprocess --source-lang words --target-lang tree \
+        --trainpref "$RUN/text/train1.bpe" --srcdict "$1/dict.words.txt" --tgtdict "$1/dict.tree.txt" \
+        --destdir "$1/binary"
+    rm "$RUN/text/both.bpe."*
+}
+
+# fairseq reads train1 beside train.
+take_silver() {
+    local file
+    for file in "$1/binary/"train.words-tree.*; do
+        mv "$file" "$2/train1.${file##*/train.}"
+    done
+    rm -rf "$1"
 }

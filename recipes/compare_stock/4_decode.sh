@@ -1,0 +1,16 @@
+#!/usr/bin/env bash
+# Step 4: translates the test set with the model of one arm and seed (fairseq-generate).
+set -euo pipefail
+here=$(cd -P "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)
+# shellcheck source=job.sh
+source "$here/job.sh"
+ABOUT="Step 4: translates the test set with the model of one arm and seed (fairseq-generate)."
+# shellcheck source=../common/finish.sh
+source "$RECIPES/common/finish.sh"
+# shellcheck source=../common/prepare.sh
+source "$RECIPES/common/prepare.sh"
+# shellcheck source=../common/flags.sh
+source "$RECIPES/common/flags.sh"
+read_arm_options "$@"
+write_settings
+decode

@@ -56,7 +56,8 @@ def settings(arm: str, seed: int, updates: int) -> dict[str, Any]:
 def document(arm: str, seed: int, updates: int) -> str:
     """The settings file of one run."""
     body = yaml.safe_dump(settings(arm, seed, updates), sort_keys=False, allow_unicode=True)
-    return f"# Arm {arm}, seed {seed}: {about(arm)}.\n# Written by recipes/compare_stock/arms.py.\n{body}"
+    kind = "# Decoding alone: it takes over the model of the paper's arm.\n" if only_decoding(arm) else ""
+    return f"# Arm {arm}, seed {seed}: {about(arm)}.\n{kind}# Written by recipes/compare_stock/arms.py.\n{body}"
 
 
 def plan(arms: list[str], seeds: int, updates: int, run: Path, overrides: list[str]) -> list[str]:
@@ -86,7 +87,7 @@ def plan(arms: list[str], seeds: int, updates: int, run: Path, overrides: list[s
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Print the plan or the arms' names, or write one settings file and print whether it is of "training"."""
+    """Print the plan or the arms' names, or write one settings file."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     actions = parser.add_subparsers(dest="action", required=True)
     planning, listing, writing = (actions.add_parser(name) for name in ("plan", "names", "write"))
@@ -107,7 +108,6 @@ def main(argv: list[str] | None = None) -> int:
         print("\n".join(arm_names(args.singles)))
     else:
         write_whole(args.output, document(args.arm, args.seed, args.updates))
-        print("decoding" if only_decoding(args.arm) else "training")
     return 0
 
 

@@ -81,10 +81,19 @@ read_plan_options() {
     done
 }
 
-# Writes the arm's settings file and sets KIND: "training", or "decoding" for an arm that differs in its search alone.
+# Writes the arm's settings file, unless it is there and newer than what it is made from, and sets KIND: "training", or
+# "decoding" for an arm that differs in its search alone.
 write_settings() {
+    local source fresh=yes
+    for source in "$ROOT"/configs/{demo,stock/demo}.yaml "$RECIPES/compare_stock/arms.py" \
+        "$ROOT/t2017_plugin/configuration/single_differences.py"; do
+        [[ $SETTINGS -nt $source ]] || fresh=""
+    done
+    grep --quiet --line-regexp "  max_update: $UPDATES" "$SETTINGS" 2>/dev/null || fresh=""
+    [[ -n $fresh ]] ||
+        helper compare_stock.arms write --arm "$ARM" --seed "$SEED" --updates "$UPDATES" --output "$SETTINGS"
     # shellcheck disable=SC2034  # used by the numbered scripts
-    KIND=$(helper compare_stock.arms write --arm "$ARM" --seed "$SEED" --updates "$UPDATES" --output "$SETTINGS")
+    KIND=$(grep --quiet '^# Decoding' "$SETTINGS" && echo decoding || echo training)
 }
 
 # Copies files of the paper's arm of this seed into this arm's folder.

@@ -14,7 +14,7 @@ from t2017_plugin.comparison.curves import Point
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
 DASHES = ("", "6 3", "2 3")
 WIDTH, HEIGHT = 560, 340
-LEFT, RIGHT, TOP, BOTTOM = 52, 12, 30, 44
+LEFT, RIGHT, TOP, BOTTOM = 52, 24, 30, 44
 
 
 @dataclass(frozen=True)
@@ -49,13 +49,13 @@ def arm_line(arm: Arm, validation: bool, over_time: bool) -> Line:
 
 
 def draw(lines: Sequence[Line], title: str, x_label: str) -> str:
-    """An SVG with a curve for each line, the range of its seeds as a band; the first twentieth of x may lie above."""
+    """An SVG with a curve for each line, the range of its seeds as a band; the first tenth of x may lie above."""
     drawn = [(number, line) for number, line in enumerate(lines) if line.x]
     if not drawn:
         return ""
     right = max(line.x[-1] for _, line in drawn)
     bottom = min(min(line.low) for _, line in drawn)
-    later = [high for _, line in drawn for x, high in zip(line.x, line.high, strict=True) if x >= right / 20]
+    later = [high for _, line in drawn for x, high in zip(line.x, line.high, strict=True) if x >= right / 10]
     x_ticks, y_ticks = ticks(0.0, right), ticks(bottom, max(later))
     low, high = y_ticks[0], y_ticks[-1]
 

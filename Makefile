@@ -6,7 +6,7 @@ export PYTHON
 TEST_PROCESSES ?= 2
 
 BIN := .venv/bin
-SHELL_SCRIPTS = $(shell find recipes -name '*.sh') .ci/run
+SHELL_SCRIPTS = $(shell find recipes benchmarks -name '*.sh') .ci/run
 
 .PHONY: help venv demo demo-stock test test-fast lint format clean
 

@@ -51,14 +51,17 @@ def machine() -> dict[str, Any]:
     }
 
 
+def markdown(title: str, rows: list[dict[str, Any]]) -> str:
+    """A table under a line that names machine and date."""
+    about = machine()
+    columns = list(rows[0])
+    lines = [f"{title}: {about['device']}, {about['threads']} threads, torch {about['torch']}, {about['date']}", ""]
+    lines += ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
+    return "\n".join([*lines, *("| " + " | ".join(str(row[column]) for column in columns) + " |" for row in rows)])
+
+
 def report(title: str, rows: list[dict[str, Any]], output: Path | None) -> None:
     """Prints a Markdown table under a line that names machine and date, and writes all of it as JSON if asked."""
-    about = machine()
-    print(f"{title}: {about['device']}, {about['threads']} threads, torch {about['torch']}, {about['date']}\n")
-    columns = list(rows[0])
-    print("| " + " | ".join(columns) + " |")
-    print("|" + "---|" * len(columns))
-    for row in rows:
-        print("| " + " | ".join(str(row[column]) for column in columns) + " |")
+    print(markdown(title, rows))
     if output:
-        output.write_text(json.dumps({"title": title, "machine": about, "rows": rows}, indent=2) + "\n")
+        output.write_text(json.dumps({"title": title, "machine": machine(), "rows": rows}, indent=2) + "\n")

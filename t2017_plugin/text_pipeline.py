@@ -19,6 +19,9 @@ from t2017_plugin.text_settings import TextSettings, load_text_settings
 SEPARATOR = "@@"
 # subword-nmt needs time with the square of a word's length; longer words (base64, separators) are cut up before.
 LONGEST_WORD = 200  # characters
+# The tokeniser sets the typographic apostrophe apart and its detokeniser knows the plain one only.
+APOSTROPHE_APART = re.compile(r"(?<=[^\W\d_]) ’ (?=[^\W\d_])")
+ELIDING_LANGUAGES = ("fr", "it")
 
 
 @functools.lru_cache(maxsize=16)
@@ -50,8 +53,12 @@ def moses_tokenize(line: str, language: str, aggressive_dash_splits: bool = Fals
 
 
 def moses_detokenize(line: str, language: str) -> str:
-    """Join tokens to text as detokenizer.perl -l ``language`` does, escapes undone."""
-    return _moses_detokenizer(language).detokenize(line.split())
+    """Join tokens to text as detokenizer.perl -l ``language`` does, escapes undone.
+
+    In French and Italian a typographic apostrophe between letters is joined too, as the plain one is: l ’ eau, l’eau.
+    """
+    text = _moses_detokenizer(language).detokenize(line.split())
+    return APOSTROPHE_APART.sub("’", text) if language in ELIDING_LANGUAGES else text
 
 
 def normalise_punctuation(line: str, language: str) -> str:

@@ -32,11 +32,13 @@ class Hypothesis:
         text: raw text of the target language.
         words: the same as tokens, BPE units joined.
         score: log P / length penalty in nats, higher is better (a line cut into pieces has the sum of theirs).
+        finished: whether it ends in EOS; False where nothing had ended at the limit on length.
     """
 
     text: str
     words: str
     score: float
+    finished: bool = True
 
 
 EMPTY = Hypothesis("", "", 0.0)
@@ -51,6 +53,15 @@ class _Piece:
     line: int
     place: int
     tokens: Tensor
+
+
+@dataclass(frozen=True)
+class _Found:
+    """A hypothesis of a piece: units between spaces, the search's score, whether it ended."""
+
+    units: str
+    score: float
+    finished: bool
 
 
 class Translator:
@@ -147,7 +158,7 @@ class Translator:
         for piece in pieces:
             left[piece.line] += 1
         done = left.count(0)
-        found: list[dict[int, list[tuple[str, float]]]] = [{} for _ in lines]
+        found: list[dict[int, list[_Found]]] = [{} for _ in lines]
         for batch in self._batches(pieces):
             for piece, hypotheses in zip(batch, self._search(generator, batch), strict=True):
                 found[piece.line][piece.place] = hypotheses[:nbest]
@@ -199,8 +210,8 @@ class Translator:
         if batch:
             yield batch
 
-    def _search(self, generator: Any, batch: Sequence[_Piece]) -> list[list[tuple[str, float]]]:
-        """The hypotheses of a batch as units between spaces, with their scores, best first."""
+    def _search(self, generator: Any, batch: Sequence[_Piece]) -> list[list[_Found]]:
+        """The hypotheses of a batch, best first."""
         from fairseq.data.data_utils import collate_tokens
 
         left = bool(getattr(self.task.cfg, "left_pad_source", False))
@@ -210,17 +221,22 @@ class Translator:
         results = self.task.inference_step(generator, self.models, {"net_input": net_input})
         target = self.task.target_dictionary
         return [
-            [(target.string(found["tokens"].cpu()), float(found["score"])) for found in result] for result in results
+            [
+                _Found(target.string(found["tokens"].cpu()), float(found["score"]), bool(found.get("finished", True)))
+                for found in result
+            ]
+            for result in results
         ]
 
-    def _joined(self, parts: Sequence[list[tuple[str, float]]]) -> list[Hypothesis]:
+    def _joined(self, parts: Sequence[list[_Found]]) -> list[Hypothesis]:
         """The hypotheses of a line from those of its pieces, the n-th from the n-th of each."""
         if not parts:
             return [EMPTY]
         joined = []
         for rank in range(min(len(part) for part in parts)):
-            units = " ".join(part[rank][0] for part in parts)
+            units = " ".join(part[rank].units for part in parts)
             text, words = self.pipeline.decode(units), self.pipeline.words(units)
-            score = sum(part[rank][1] for part in parts)
-            joined.append(Hypothesis(without_line_ends(text), without_line_ends(words), score))
+            score = sum(part[rank].score for part in parts)
+            finished = all(part[rank].finished for part in parts)
+            joined.append(Hypothesis(without_line_ends(text), without_line_ends(words), score, finished))
         return joined

@@ -2,6 +2,9 @@
 # Steps 3 to 5: average, decode, score. The job sets SOURCE_LANG, TARGET_LANG and LAST, how many checkpoints to average.
 # shellcheck disable=SC2034  # STEPS is read by step
 
+ALSO_TRANSLATE=yes  # decode also with t2017 translate, which must agree
+SCORE_FLAGS=()      # further flags of t2017 score
+
 average() {
     local FACTS=() STEPS=$ARM_RUN/steps
     as_facts input < <(find "$ARM_RUN/checkpoints" -name 'checkpoint_*_*.pt' | sort)
@@ -17,7 +20,7 @@ decode() {
     FACTS+=(--input "$ARM_RUN/avg.pt" --input "$RUN/corpus/test.$SOURCE_LANG" --base "$RUN")
     mkdir -p "$folder" "$ARM_RUN/logs"
     step generate "${FACTS[@]}" --settings-file "$SETTINGS" generate --output "$folder/generate.$TARGET_LANG" -- generate
-    if [[ $ARM == t2017 ]]; then
+    if [[ $ARM == t2017 && -n $ALSO_TRANSLATE ]]; then
         step translate "${FACTS[@]}" --settings-file "$SETTINGS" generate \
             --output "$folder/translate.$TARGET_LANG" --output "$folder/agreement.json" \
             --input "$folder/generate.$TARGET_LANG" -- translate
@@ -53,15 +56,16 @@ translate() {
 
 score() {
     local STEPS=$ARM_RUN/steps
-    step score --input "$ARM_RUN/decode/generate.$TARGET_LANG" --input "$RUN/corpus/test.$TARGET_LANG" \
-        --output "$ARM_RUN/bleu.json" --base "$RUN" -- score_translation
+    step score "${SCORE_FLAGS[@]/#/--setting=}" --input "$ARM_RUN/decode/generate.$TARGET_LANG" \
+        --input "$RUN/corpus/test.$TARGET_LANG" --output "$ARM_RUN/bleu.json" --base "$RUN" -- score_translation
     helper common.report "$RUN"
 }
 
 score_translation() {
-    printf '+ t2017 score --target-lang %q --hyp %q --ref %q --json\n' \
-        "$TARGET_LANG" "$ARM_RUN/decode/generate.$TARGET_LANG" "$RUN/corpus/test.$TARGET_LANG"
-    t2017 score --target-lang "$TARGET_LANG" --hyp "$ARM_RUN/decode/generate.$TARGET_LANG" \
-        --ref "$RUN/corpus/test.$TARGET_LANG" --json >"$ARM_RUN/bleu.json.partial"
+    local command=(t2017 score --target-lang "$TARGET_LANG" --hyp "$ARM_RUN/decode/generate.$TARGET_LANG"
+        --ref "$RUN/corpus/test.$TARGET_LANG" "${SCORE_FLAGS[@]}" --json)
+    print_command "${command[@]}"
+    printf '\n'
+    "${command[@]}" >"$ARM_RUN/bleu.json.partial"
     mv "$ARM_RUN/bleu.json.partial" "$ARM_RUN/bleu.json"
 }

@@ -90,7 +90,8 @@ same_number_of_lines() {
     first=$(wc -l <"$1")
     for file in "$@"; do
         lines=$(wc -l <"$file")
-        ((lines == first)) || fail "$file has $lines lines and $1 has $first; the two sides are no longer aligned"
+        ((lines == first)) || fail "$file has $lines lines and $1 has $first: from line $(((lines < first ? lines : first) + 1)) \
+on the sides are no longer aligned"
     done
     say "lines: $first in each of $(basename -a "$@" | paste -sd ' ')"
 }
@@ -109,6 +110,7 @@ A step that is done and whose inputs have not changed is skipped; interrupted wo
   --generated               (1_prepare) take the generated corpus, as if no registry could be reached
   --help                    this text
 TEXT
+    [[ -z ${JOB_OPTIONS:-} ]] || printf '\noptions of this job:%s\n' "$JOB_OPTIONS"
 }
 
 # Sets RUN (the job's folder), ARM (t2017 or stock), ARM_RUN (the arm's folder), SETTINGS (the file of configs/),
@@ -116,6 +118,11 @@ TEXT
 read_options() {
     RUN=$ROOT/runs/$JOB ARM=t2017 PROCESSES="" GENERATED="" OVERRIDES=()
     while (($#)); do
+        # A job may have options of its own, each with a value.
+        if declare -F job_option >/dev/null && job_option "$@"; then
+            shift 2
+            continue
+        fi
         case $1 in
             --help | -h) usage && exit 0 ;;
             --stock) ARM=stock ;;
@@ -138,6 +145,7 @@ read_options() {
     RUN=$(cd "$RUN" && pwd)
     ARM_RUN=$RUN/$ARM
     SETTINGS=$ROOT/configs/$([[ $ARM == t2017 ]] || echo stock/)$JOB.yaml
+    if declare -F job_settings >/dev/null; then job_settings; fi
     take_the_lock
 }
 

@@ -14,7 +14,7 @@ from typing import Any
 from recipes.common.files import write_whole
 
 PACKAGES = (
-    "t2017-plugin fairseq-fixed fairseq torch numpy hydra-core omegaconf sacrebleu sacremoses subword-nmt"
+    "t2017-plugin fairseq-fixed fairseq torch numpy hydra-core omegaconf sacrebleu sacremoses subword-nmt nltk"
 ).split()
 
 

@@ -62,10 +62,15 @@ binarise() {
     rm -rf "$partial"
     run_logged "$RUN/logs/preprocess.log" fairseq-preprocess --source-lang "$SOURCE_LANG" --target-lang "$TARGET_LANG" \
         --trainpref "$RUN/text/train.bpe" --validpref "$RUN/text/valid.bpe" --testpref "$RUN/text/test.bpe" \
-        --joined-dictionary --destdir "$partial"
+        --joined-dictionary --workers "${WORKERS:-1}" --destdir "$partial"
     cp "$RUN/text/codes" "$partial/codes"
-    run python -m t2017_plugin.text_pipeline describe --data-bin "$partial" \
-        --source-lang "$SOURCE_LANG" --target-lang "$TARGET_LANG" --bpe-codes codes
+    describe_data_bin "$partial"
     rm -rf "$RUN/data-bin"
     mv "$partial" "$RUN/data-bin"
+}
+
+# A job whose text is made in another way has a function of its own with this name.
+describe_data_bin() {
+    run python -m t2017_plugin.text_pipeline describe --data-bin "$1" \
+        --source-lang "$SOURCE_LANG" --target-lang "$TARGET_LANG" --bpe-codes codes
 }

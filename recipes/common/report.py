@@ -1,6 +1,7 @@
 """Writes what a run found: ``scores.json`` for each arm, ``report.md`` for all of them side by side.
 
-An arm is a folder of the run that has been trained and scored: ``t2017`` (the plugin) or ``stock`` (fairseq's own).
+An arm is a folder of the run that has been trained and scored: ``t2017`` (the plugin) or ``stock`` (fairseq's own), or
+``base`` or ``big`` (the plugin's models of WMT14).
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any
 from recipes.common import training_log
 from recipes.common.files import read_lines, write_whole
 
-ARMS = {"t2017": "t2017_plugin", "stock": "stock fairseq"}
+ARMS = {"t2017": "t2017_plugin", "stock": "stock fairseq", "base": "base", "big": "big"}
 PREPARATION = ("fetch", "corpus", "text", "data-bin")
 STEPS = ("train", "average", "generate", "translate", "score")
 
@@ -27,6 +28,12 @@ def seconds_of(folder: Path, steps: tuple[str, ...]) -> dict[str, int]:
     """Return the seconds that each finished step took when it was last done."""
     stamps = {step: load(folder / "steps" / f"{step}.json") for step in steps}
     return {step: stamp["seconds"] for step, stamp in stamps.items() if stamp}
+
+
+def preparation_of(run: Path) -> tuple[str, ...]:
+    """Return the steps that prepared the data of a run, the usual ones first."""
+    found = {stamp.stem for stamp in (run / "steps").glob("*.json")}
+    return (*PREPARATION, *sorted(found - set(PREPARATION)))
 
 
 def collect(run: Path, arm: str) -> dict[str, Any]:
@@ -43,10 +50,11 @@ def collect(run: Path, arm: str) -> dict[str, Any]:
         "corpus": (load(run / "corpus" / "corpus.json") or {}).get("corpus"),
         "sacrebleu": bleu["sacrebleu"],
         "paper_bleu": bleu["paper_bleu"],
+        "paper_bleu_normalised": bleu.get("paper_bleu_normalised"),
         "chrf2": bleu.get("chrf2"),
         "sentences": bleu["sentences"],
         "training": training_log.summary(read_lines(folder / "logs" / "train.log")),
-        "seconds": {**seconds_of(run, PREPARATION), **seconds_of(folder, STEPS)},
+        "seconds": {**seconds_of(run, preparation_of(run)), **seconds_of(folder, STEPS)},
         "lines_that_translate_and_generate_disagree_on": len(agreement["differing_lines"]) if agreement else None,
         "machine": load(folder / "machine.json"),
     }
@@ -57,6 +65,7 @@ def table(arms: list[dict[str, Any]]) -> list[str]:
     rows: list[tuple[str, list[str]]] = [
         ("sacreBLEU", [f"{arm['sacrebleu']['score']:.2f}" for arm in arms]),
         ("paper's BLEU (tokens, compounds split)", [f"{arm['paper_bleu']['score']:.2f}" for arm in arms]),
+        *_normalised_row(arms),
         ("test sentences", [f"{arm['sentences']:,}" for arm in arms]),
         ("updates", [f"{arm['training']['updates']:,}" for arm in arms]),
         ("target tokens an update", [f"{arm['training']['target_tokens_an_update']:,.1f}" for arm in arms]),
@@ -68,6 +77,13 @@ def table(arms: list[dict[str, Any]]) -> list[str]:
     ]
     lines = ["| | " + " | ".join(arm["arm"] for arm in arms) + " |", "|---|" + "---:|" * len(arms)]
     return lines + [f"| {name} | " + " | ".join(values) + " |" for name, values in rows]
+
+
+def _normalised_row(arms: list[dict[str, Any]]) -> list[tuple[str, list[str]]]:
+    """The row of the paper's BLEU with normalised punctuation, where an arm has it."""
+    scores = [arm.get("paper_bleu_normalised") for arm in arms]
+    values = [f"{score['score']:.2f}" if score else "-" for score in scores]
+    return [("the same, punctuation of both sides normalised", values)] if any(scores) else []
 
 
 def _loss(arm: dict[str, Any]) -> str:

@@ -36,10 +36,13 @@ launch() {
     shift 2
     processes=${PROCESSES:-$((gpus > 1 ? gpus : 1))}
     say "training with $processes process(es) on $( ((gpus)) && echo "$gpus GPU(s)" || echo CPUs); the log is $log"
-    if ((processes > 1)); then
-        share_the_batch "$processes" "$@"
-        set -- "$@" "${SHARE[@]}"
+    share_the_batch "$processes" "$@"
+    set -- "$@" "${SHARE[@]}"
+    if ((!gpus)); then
+        without_fp16 "$@"
+        set -- "${KEPT[@]}"
     fi
+    show_the_batch "$processes" "$@"
     if ((gpus)); then
         ((processes <= gpus)) || fail "--processes $processes, but there are $gpus GPUs"
         # fairseq starts the processes itself.
@@ -51,19 +54,47 @@ launch() {
     fi
 }
 
-# Sets SHARE to the flags that keep the tokens of an update what one process would have: fewer batches an update for each
-# process where the number divides, else smaller batches.
+# Sets SHARE to the flags that keep the tokens of an update what the settings file gives to the processes it was written
+# for (--distributed-world-size, 1 if it names none): as many batches an update as are needed, smaller ones where the number
+# does not divide.
 share_the_batch() {
-    local processes=$1 update_freq tokens
+    local processes=$1 written_for update_freq tokens batches each
     shift
+    SHARE=()
+    written_for=$(value_of --distributed-world-size "$@")
+    ((processes != ${written_for:-1})) || return 0
     update_freq=$(value_of --update-freq "$@")
     tokens=$(value_of --max-tokens "$@")
-    if ((${update_freq:-1} % processes == 0)); then
-        SHARE=(--update-freq $((update_freq / processes)))
-    else
-        SHARE=(--max-tokens $((tokens / processes)))
-    fi
-    say "for the same tokens an update as one process has, each of $processes gets ${SHARE[*]}"
+    batches=$((${written_for:-1} * ${update_freq:-1}))
+    each=$(((batches + processes - 1) / processes))
+    SHARE=(--update-freq "$each")
+    ((batches % processes == 0)) || SHARE+=(--max-tokens $((batches * tokens / (processes * each))))
+    say "for the same tokens an update as ${written_for:-1} process(es) have, each of $processes gets ${SHARE[*]}"
+    SHARE+=(--distributed-world-size "$processes")
+}
+
+# Sets KEPT to the arguments without --fp16, which is for GPUs.
+without_fp16() {
+    local argument
+    KEPT=()
+    for argument in "$@"; do
+        if [[ $argument == --fp16 ]]; then
+            say "no GPU: training in float32, without --fp16"
+        else
+            KEPT+=("$argument")
+        fi
+    done
+}
+
+# Prints what an update will hold, counted over the data as fairseq makes its batches, and keeps it beside the log.
+show_the_batch() {
+    local processes=$1 update_freq multiple
+    shift
+    update_freq=$(value_of --update-freq "$@")
+    multiple=$(value_of --required-batch-size-multiple "$@")
+    run t2017 batch --gpus "$processes" --max-tokens "$(value_of --max-tokens "$@")" --update-freq "${update_freq:-1}" \
+        --required-batch-size-multiple "${multiple:-8}" --data-bin "$RUN/data-bin" \
+        -s "$SOURCE_LANG" -t "$TARGET_LANG" | tee "$ARM_RUN/logs/batch.txt"
 }
 
 # Prints the value of a flag in a list of arguments, the last one where it stands twice.

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from t2017_plugin.models.config import T2017TransformerConfig
 from t2017_plugin.models.transformer_2017 import T2017Transformer
+from t2017_plugin.modules import dropout
 
 SMALL = {"layers": 2, "d_model": 64, "d_ff": 128, "heads": 4, "d_k": 16, "d_v": 16}
 VOCABULARY = 48
@@ -96,5 +97,9 @@ def counted_dropout() -> Iterator[Counter[float]]:
             sites[dropout_p] += 1
         return attend(query, key, value, attn_mask, 0.0, is_causal, **options)
 
-    with mock.patch.object(F, "dropout", drop), mock.patch.object(F, "scaled_dot_product_attention", attend_and_count):
+    with (
+        mock.patch.object(F, "dropout", drop),
+        mock.patch.object(dropout, "dropout", drop),
+        mock.patch.object(F, "scaled_dot_product_attention", attend_and_count),
+    ):
         yield sites

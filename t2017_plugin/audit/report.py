@@ -35,6 +35,8 @@ AFT = """
 | logged learning rate | that of the next update | beside it `lr_used`, that of the update itself |
 | units of logged losses | bits | bits a target token (BPE unit); `loss` is smoothed, `nll_loss` and `ppl` are not |
 | padding of the source | left | right, as T2T; results do not depend on it |
+| resuming after the first epoch | orders like lengths anew: another run | the same run, bit for bit |
+| `checkpoint_last.pt` | copied in place: a kill may leave half of it | appears whole, as every checkpoint |
 | `--bf16` | switches TPU mode on | does not, unless torch_xla is there |
 
 ## Inside the paper

@@ -1,8 +1,9 @@
-"""Which checkpoints of a run to average: the last N by update number, or by epoch.
+"""Which checkpoints of a run to average: the last N update checkpoints, or those of the clock, or of epochs.
 
 fairseq-train names what it saves every ``--save-interval-updates`` checkpoint_<epoch>_<updates>.pt and what it
 saves at the end of an epoch checkpoint<epoch>.pt. An update checkpoint that falls on the end of an epoch exists
-only under the epoch's name.
+only under the epoch's name. With the task's ``--save-interval-minutes`` checkpoints that the clock asked for have names
+of the first kind too; what asked for one is recorded inside.
 """
 
 from __future__ import annotations
@@ -11,11 +12,20 @@ import os
 import re
 from pathlib import Path
 
+from t2017_plugin.checkpoints.loading import load_checkpoint
 from t2017_plugin.errors import UsageError
 
 UPDATE_NAME = re.compile(r"checkpoint_(\d+)_(\d+)\.pt")
 EPOCH_NAME = re.compile(r"checkpoint(\d+)\.pt")
-PATTERNS = {"update": "checkpoint_<epoch>_<updates>.pt", "epoch": "checkpoint<epoch>.pt"}
+BY_UPDATES = "checkpoint_<epoch>_<updates>.pt"
+PATTERNS = {
+    "any": BY_UPDATES,
+    "update": f"{BY_UPDATES} written every --save-interval-updates",
+    "minutes": f"{BY_UPDATES} written every --save-interval-minutes",
+    "epoch": "checkpoint<epoch>.pt",
+}
+# The entry of extra_state in which the task records what asked for a checkpoint.
+SAVED_BY = "t2017_saved_by"
 
 
 def update_checkpoints(folder: Path) -> list[Path]:
@@ -30,11 +40,20 @@ def epoch_checkpoints(folder: Path) -> list[Path]:
     return [path for _, path in sorted(found)]
 
 
-def last_checkpoints(folder: str | os.PathLike[str], last: int, by: str = "update") -> list[Path]:
+def asked_for_by(path: Path, what: str) -> bool:
+    """Whether ``what`` ("update" or "minutes") asked for a checkpoint; one without a record is an update's."""
+    record = (load_checkpoint(path).get("extra_state") or {}).get(SAVED_BY)
+    if record is None:
+        return what == "update"
+    return {"update": "updates"}.get(what, what) in record
+
+
+def last_checkpoints(folder: str | os.PathLike[str], last: int, by: str = "any") -> list[Path]:
     """The last ``last`` checkpoints of a folder, oldest first.
 
     Args:
-        by: ``"update"`` or ``"epoch"``, the kind of file that is looked for.
+        by: the kind that is looked for. ``"any"``: update checkpoints, whatever asked for them; ``"update"``: every so
+            many updates; ``"minutes"``: every so many minutes of training; ``"epoch"``: the end of epochs.
 
     Raises:
         UsageError: the folder does not exist or holds fewer; the line says how many of both kinds there are.
@@ -44,14 +63,24 @@ def last_checkpoints(folder: str | os.PathLike[str], last: int, by: str = "updat
         raise UsageError(f"{folder} is not a folder of checkpoints")
     if last < 1:
         raise UsageError(f"--last {last}: at least one checkpoint is needed")
-    found = {"update": update_checkpoints(folder), "epoch": epoch_checkpoints(folder)}
-    if len(found[by]) < last:
-        other = "epoch" if by == "update" else "update"
-        advice = f"; with --by {other} there are {len(found[other])} ({PATTERNS[other]})" if found[other] else ""
+    every, epochs = update_checkpoints(folder), epoch_checkpoints(folder)
+    found = every
+    if by == "epoch":
+        found = epochs
+    elif by != "any":
+        found = [path for path in every if asked_for_by(path, by)]
+    if len(found) < last:
+        kind = "update" if by == "any" else by
+        advice = ""
+        if by in ("update", "minutes") and len(every) > len(found):
+            advice = f"; without --by there are {len(every)} ({BY_UPDATES})"
+        elif other := epochs if by != "epoch" else every:
+            name = "epoch" if by != "epoch" else "update"
+            advice = f"; with --by {name} there are {len(other)} ({PATTERNS[name if name == 'epoch' else 'any']})"
         raise UsageError(
-            f"{folder} holds {len(found[by])} {by} checkpoints ({PATTERNS[by]}), {last} were asked for{advice}"
+            f"{folder} holds {len(found)} {kind} checkpoints ({PATTERNS[by]}), {last} were asked for{advice}"
         )
-    return found[by][-last:]
+    return found[-last:]
 
 
 def refuse_duplicates(paths: list[Path]) -> None:

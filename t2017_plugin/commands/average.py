@@ -31,7 +31,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--output", required=True, metavar="FILE", help="the checkpoint to write")
     parser.add_argument("--last", type=int, metavar="N", help="average the last N checkpoints of the folder CKPT")
     parser.add_argument(
-        "--by", choices=("update", "epoch"), help="with --last: those saved by update (default) or at the end of epochs"
+        "--by",
+        choices=("update", "minutes", "epoch"),
+        help="with --last, only those that were saved every N updates (--save-interval-updates), every N minutes "
+        "(--save-interval-minutes) or at the end of epochs (default: by update or by minutes)",
     )
 
 
@@ -75,4 +78,4 @@ def _chosen(args: argparse.Namespace) -> list[Path]:
         return paths
     if len(paths) > 1:
         raise UsageError(f"--last takes one folder, {len(paths)} paths were named")
-    return last_checkpoints(paths[0], args.last, args.by or "update")
+    return last_checkpoints(paths[0], args.last, args.by or "any")

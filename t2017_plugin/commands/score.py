@@ -12,7 +12,7 @@ from t2017_plugin.commands.translate import add_device_arguments
 
 SUMMARY = "print both BLEUs of a translation or a run: sacreBLEU, and the paper's on split tokens"
 DESCRIPTION = """\
-Score a translation against a reference, both as raw (detokenised) text, a sentence a line. Printed are
+Score a translation against a reference, both as raw (detokenised) text, a sentence a line or WMT's .sgm. Printed are
 
   sacreBLEU     what the sacrebleu command prints, with its signature: the number to compare with papers since 2018;
   paper's BLEU  tokens of Moses' tokenizer.perl, compounds split at hyphens for German, cased, multi-bleu.perl:
@@ -29,6 +29,7 @@ sacrebleu it is sacreBLEU of what its D and T lines hold, which is the real one 
 EPILOG = """\
 examples:
   t2017 score --target-lang de --hyp out.de --ref test.de
+  t2017 score --target-lang de --hyp out.de --ref newstest2014-deen-ref.de.sgm --expect-lines 3003
   t2017 score --target-lang de --from-generate generate-test.txt --detokenize --ref test.de
   t2017 score checkpoints/ --data-bin data-bin --source test.en --ref test.de
 """
@@ -45,6 +46,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     text.add_argument("--ref", metavar="FILE", help="the reference, as raw text")
     text.add_argument("--target-lang", metavar="LANG", help="de, fr, ...: for tokens and compounds")
+    text.add_argument(
+        "--expect-lines", type=int, metavar="N", help="refuse another number of lines (newstest2014, full: 3003)"
+    )
     text.add_argument("--detokenize", action="store_true", help="the translation is Moses tokens: join them first")
     a_run = parser.add_argument_group("to score a run")
     a_run.add_argument("--data-bin", metavar="DIR", help="the binarised data it was trained on")
@@ -56,6 +60,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     a_run.add_argument("--beam", type=int, default=4, metavar="N", help="width of the search (default: %(default)s)")
     a_run.add_argument("--alpha", type=float, default=0.6, metavar="A", help="length penalty (default: %(default)s)")
     add_device_arguments(a_run)
+    parser.add_argument(
+        "--normalise-punctuation",
+        action="store_true",
+        help="also the paper's BLEU with the quotes and dashes of both sides made plain, as in text prepared so",
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.set_defaults(wrong_call=parser.error)
 
@@ -74,10 +83,11 @@ def run(args: argparse.Namespace) -> int:
 def score_texts(args: argparse.Namespace) -> int:
     """Read, check and score a translation."""
     from t2017_plugin.scoring.bleu import check_alignment
-    from t2017_plugin.scoring.texts import looks_tokenised, read_generate_log, read_text
+    from t2017_plugin.scoring.texts import check_expected_lines, looks_tokenised, read_generate_log, read_text
     from t2017_plugin.text_pipeline import moses_detokenize
 
     references = read_text(args.ref)
+    check_expected_lines(references, args.ref, args.expect_lines)
     path = args.hyp or args.from_generate
     hypotheses = read_text(path) if args.hyp else read_generate_log(path, len(references))
     if args.detokenize:
@@ -86,7 +96,8 @@ def score_texts(args: argparse.Namespace) -> int:
     for lines, name, advice in ((hypotheses, path, "; join the tokens with --detokenize"), (references, args.ref, "")):
         if looks_tokenised(lines):
             print(f"warning: {name} looks tokenised, and sacreBLEU is meant for raw text{advice}", file=sys.stderr)
-    print_scores(scores_of(hypotheses, references, args.target_lang), as_json=args.json)
+    scores = scores_of(hypotheses, references, args.target_lang, args.normalise_punctuation)
+    print_scores(scores, as_json=args.json)
     return 0
 
 
@@ -94,11 +105,13 @@ def score_run(args: argparse.Namespace) -> int:
     """Average, translate and score."""
     from t2017_plugin.scoring.parallel_text import find_parallel_text
     from t2017_plugin.scoring.run import load_averaged, translate_test_set
+    from t2017_plugin.scoring.texts import check_expected_lines
     from t2017_plugin.text_pipeline import TextPipeline
     from t2017_plugin.translator import Translator
 
     pipeline = TextPipeline.load(args.data_bin)
     test_set = find_parallel_text(args.data_bin, args.subset, pipeline, args.source, args.ref)
+    check_expected_lines(test_set.references, test_set.origin, args.expect_lines)
     translator, model, averaged = load_averaged(
         args.checkpoints,
         args.last,
@@ -120,25 +133,31 @@ def score_run(args: argparse.Namespace) -> int:
     hypotheses = translate_test_set(translator, test_set)
     target_lang = args.target_lang or pipeline.settings.target_lang
     facts = {"model": model, "averaged": averaged, "test_set": test_set.origin, "beam": args.beam, "alpha": args.alpha}
-    scores = {**facts, **scores_of(hypotheses, test_set.references, target_lang)}
+    scores = {**facts, **scores_of(hypotheses, test_set.references, target_lang, args.normalise_punctuation)}
     print_scores(scores, as_json=args.json)
     return 0
 
 
-def scores_of(hypotheses: Sequence[str], references: Sequence[str], target_lang: str) -> dict[str, Any]:
+def scores_of(
+    hypotheses: Sequence[str], references: Sequence[str], target_lang: str, normalised_too: bool = False
+) -> dict[str, Any]:
     """All scores of raw texts as plain data, for JSON."""
     import dataclasses
 
     from t2017_plugin.scoring.bleu import chrf_score, paper_score, sacrebleu_score
 
     chrf, chrf_signature = chrf_score(hypotheses, references)
-    return {
+    scores = {
         "sentences": len(references),
         "target_lang": target_lang,
         "sacrebleu": dataclasses.asdict(sacrebleu_score(hypotheses, references, target_lang)),
         "paper_bleu": dataclasses.asdict(paper_score(hypotheses, references, target_lang)),
         "chrf2": {"score": chrf, "signature": chrf_signature},
     }
+    if normalised_too:
+        normalised = paper_score(hypotheses, references, target_lang, normalise=True)
+        scores["paper_bleu_normalised"] = dataclasses.asdict(normalised)
+    return scores
 
 
 def print_scores(scores: dict[str, Any], as_json: bool = False) -> None:
@@ -155,5 +174,8 @@ def print_scores(scores: dict[str, Any], as_json: bool = False) -> None:
     print(f"              {scores['sacrebleu']['signature']}")
     print(f"paper's BLEU  {Bleu(**scores['paper_bleu'])}")
     print(f"              {scores['paper_bleu']['signature']}")
+    if "paper_bleu_normalised" in scores:
+        print(f"normalised    {Bleu(**scores['paper_bleu_normalised'])}")
+        print(f"              {scores['paper_bleu_normalised']['signature']}")
     print(f"chrF2         {scores['chrf2']['score']:.2f}")
     print(f"              {scores['chrf2']['signature']}")

@@ -126,9 +126,14 @@ def printed(hypotheses: Sequence[Hypothesis], number: int, args: argparse.Namesp
 
 
 class Progress:
-    """Tells on stderr how many of a file's lines are translated: a bar on a terminal, else a line now and then."""
+    """Tells on stderr how many of a file's lines are done: a bar on a terminal, else a line now and then.
 
-    def __init__(self) -> None:
+    Args:
+        what: the word for it.
+    """
+
+    def __init__(self, what: str = "translated") -> None:
+        self.what = what
         self.before = self.total = 0
         self.start = self.told = time.monotonic()
         self.bar: Any = None
@@ -144,13 +149,13 @@ class Progress:
             return
         self.told = now
         speed = done / max(now - self.start, 1e-9)
-        print(f"translated {done:,} of {self.total:,} lines ({speed:.1f} a second)", file=sys.stderr)
+        print(f"{self.what} {done:,} of {self.total:,} lines ({speed:.1f} a second)", file=sys.stderr)
 
     def _draw(self, done: int) -> None:
         from tqdm import tqdm
 
         if self.bar is None:
-            self.bar = tqdm(total=self.total, unit=" lines", desc="translated", file=sys.stderr, smoothing=0)
+            self.bar = tqdm(total=self.total, unit=" lines", desc=self.what, file=sys.stderr, smoothing=0)
         self.bar.update(done - self.bar.n)
         if done == self.total:
             self.bar.close()

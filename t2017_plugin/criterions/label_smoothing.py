@@ -11,7 +11,6 @@ import math
 from dataclasses import dataclass, field
 from typing import Any
 
-import torch
 from fairseq import utils
 from fairseq.criterions import FairseqCriterion, register_criterion
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
@@ -21,6 +20,7 @@ from torch import Tensor
 
 from t2017_plugin.criterions.chunked_loss import smoothed_loss
 from t2017_plugin.errors import UsageError
+from t2017_plugin.models.precision import refuse_fp16_without_gpu
 from t2017_plugin.modules.decoder import Decoder
 
 
@@ -72,6 +72,15 @@ class T2017LabelSmoothing(FairseqCriterion):
         self.over = str(smoothing_over)
         self.sentence_avg = sentence_avg
 
+    def half(self) -> "T2017LabelSmoothing":
+        """Called by fairseq's trainer for ``--fp16``; the command line is checked earlier, a settings file is not.
+
+        Raises:
+            UsageError: there is no GPU.
+        """
+        refuse_fp16_without_gpu()
+        return super().half()
+
     def forward(self, model: Any, sample: dict[str, Any], reduce: bool = True) -> tuple[Tensor, int, dict[str, Any]]:
         """Loss of a batch, the count to divide it by (target tokens, or sentences with --sentence-avg), the log."""
         loss, likelihood = self.losses(model, sample)
@@ -91,17 +100,21 @@ class T2017LabelSmoothing(FairseqCriterion):
     def losses(self, model: Any, sample: dict[str, Any]) -> tuple[Tensor, Tensor]:
         """Smoothed loss and negative log-likelihood, summed, in nats.
 
-        For this plugin's model in float32 the projection is part of the loss and done in slices; any other model, and
-        half precision, whose gradients must be computed after the loss is scaled, go through all log-probabilities.
+        For this plugin's model the projection is part of the loss and done in slices; any other model, and mixed types
+        (fairseq's ``--amp``), go through all log-probabilities.
         """
         target = sample["target"]
         if isinstance(getattr(model, "decoder", None), Decoder):
             features, _ = model(**sample["net_input"], features_only=True)
             weight = model.decoder.output.weight
-            if features.dtype == weight.dtype == torch.float32:
+            if features.dtype == weight.dtype:
                 real = target.ne(self.padding_idx)
                 epsilon = mass_over_all(self.epsilon, self.over, len(weight))
-                return smoothed_loss(features[real], weight, target[real], epsilon)
+                if features.device.type == "cpu":
+                    return smoothed_loss(features[real], weight, target[real], epsilon)
+                # To leave padding out, a GPU would have to tell the CPU first how much there is.
+                weighs = real.flatten().float()
+                return smoothed_loss(features.flatten(0, 1), weight, target.flatten(), epsilon, weighs)
             output = (model.decoder.output_layer(features), None)
         else:
             output = model(**sample["net_input"])

@@ -12,6 +12,7 @@ from fairseq.models import ARCH_CONFIG_REGISTRY, register_model_architecture
 from t2017_plugin.models.config import T2017TransformerConfig
 from t2017_plugin.models.precision import settle_precision
 from t2017_plugin.models.transformer_2017 import MODEL_NAME
+from t2017_plugin.training.checkpoint_files import refuse_unwritable
 
 BIG = {"d_model": 1024, "d_ff": 4096, "heads": 16}
 
@@ -66,7 +67,14 @@ def apply(settings_of_architecture: Mapping[str, Any], args: Any) -> None:
     for name, value in settings_of_architecture.items():
         if getattr(args, name, None) is None:
             setattr(args, name, value)
+    settle(args)
+
+
+def settle(args: Any) -> None:
+    """What can be put right, or told in one line, as soon as the command line is read."""
     settle_precision(args)
+    if getattr(args, "save_dir", None) and not getattr(args, "no_save", False):
+        refuse_unwritable(args.save_dir)
 
 
 def _register(name: str) -> None:
@@ -77,4 +85,4 @@ for _name in ARCHITECTURES:
     _register(_name)
 
 # The model's own name is an architecture too, the base model; fairseq gives it a function that does nothing.
-ARCH_CONFIG_REGISTRY[MODEL_NAME] = settle_precision
+ARCH_CONFIG_REGISTRY[MODEL_NAME] = settle

@@ -7,6 +7,21 @@ import torch
 
 from t2017_plugin.errors import UsageError
 
+FP16_NEEDS_GPU = (
+    "fairseq's --fp16 (common.fp16=true) scales the loss on a GPU only: on a CPU use --bf16 (common.bf16=true) or "
+    "leave it out (common.fp16=false)"
+)
+
+
+def refuse_fp16_without_gpu() -> None:
+    """Stops a training in float16 on a machine without a GPU.
+
+    Raises:
+        UsageError: there is none.
+    """
+    if not torch.cuda.is_available():
+        raise UsageError(FP16_NEEDS_GPU)
+
 
 def settle_precision(args: Any) -> None:
     """Corrects what fairseq derives from ``--fp16`` and ``--bf16``, after its flags are read.
@@ -23,7 +38,7 @@ def settle_precision(args: Any) -> None:
             )
     on_cpu = getattr(args, "cpu", False) or not torch.cuda.is_available()
     if on_cpu and getattr(args, "fp16", False):
-        raise UsageError("fairseq's --fp16 scales the loss on a GPU only: on a CPU use --bf16 or leave it out")
+        raise UsageError(FP16_NEEDS_GPU)
     # fairseq turns its TPU mode on with --bf16, which a CPU or GPU must not get.
     if getattr(args, "bf16", False) and getattr(args, "tpu", False) and not importlib.util.find_spec("torch_xla"):
         args.tpu = False

@@ -6,6 +6,7 @@ from fairseq.models import FairseqEncoderDecoderModel, register_model
 from fairseq.tasks import TASK_REGISTRY
 from torch import Tensor, nn
 
+from t2017_plugin.distributed import refuse_unjoined_processes
 from t2017_plugin.errors import UsageError
 from t2017_plugin.models.config import T2017TransformerConfig
 from t2017_plugin.models.hub import TranslationHubInterface, load_hub_interface
@@ -55,6 +56,16 @@ class T2017Transformer(FairseqEncoderDecoderModel):
         """Logits of every target position, given the whole source and the earlier targets (section 3.1)."""
         encoder_out = self.encoder(src_tokens, src_lengths=src_lengths, **options)
         return self.decoder(prev_output_tokens, encoder_out=encoder_out, **options)
+
+    def train(self, mode: bool = True) -> "T2017Transformer":
+        """torch's switch between training and evaluation, which fairseq turns before every update.
+
+        Raises:
+            UsageError: to training, in one of several processes that a launcher started and fairseq did not join.
+        """
+        if mode:
+            refuse_unjoined_processes()
+        return super().train(mode)
 
     def prepare_for_inference_(self, cfg: Any) -> None:
         """Called by fairseq-generate and fairseq-interactive before they search.

@@ -17,6 +17,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from t2017_plugin.modules.dropout import Dropout
+
 
 def visible(hidden: Tensor) -> Tensor:
     """The mask torch wants (True: may be seen). A query that may see nothing sees everything, and stays finite."""
@@ -51,7 +53,7 @@ class MultiHeadAttention(nn.Module):
     def __init__(self, d_model: int, h: int, d_k: int, d_v: int, dropout: float, bias: bool) -> None:
         super().__init__()
         self.h, self.d_k, self.d_v = h, d_k, d_v
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.w_o = nn.Linear(h * d_v, d_model, bias=bias)
 
     def split_heads(self, x: Tensor) -> Tensor:

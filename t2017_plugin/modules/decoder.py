@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from t2017_plugin.modules.attention import EncoderDecoderAttention, SelfAttention, visible
 from t2017_plugin.modules.cache import DecoderCache, additive
+from t2017_plugin.modules.dropout import Dropout
 from t2017_plugin.modules.embeddings import TokenEmbedding
 from t2017_plugin.modules.feed_forward import FeedForward
 from t2017_plugin.modules.residual import ResidualNorm
@@ -64,7 +65,7 @@ class Decoder(FairseqIncrementalDecoder):
         self.output = output
         self.positions = positions
         self.zero_start = config.decoder_start == "zeros"
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
         self.layers: Any = nn.ModuleList(DecoderLayer(config) for _ in range(config.layers))
         self.longest = config.max_learned_positions if config.positions == "learned" else None
         self.need_weights = False

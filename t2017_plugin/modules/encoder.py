@@ -7,6 +7,7 @@ from fairseq.models import FairseqEncoder
 from torch import Tensor, nn
 
 from t2017_plugin.modules.attention import SelfAttention
+from t2017_plugin.modules.dropout import Dropout
 from t2017_plugin.modules.embeddings import TokenEmbedding
 from t2017_plugin.modules.feed_forward import FeedForward
 from t2017_plugin.modules.positions import positions_of
@@ -50,7 +51,7 @@ class Encoder(FairseqEncoder):
         self.positions = positions
         # Tensor2Tensor 1.0 adds one learned vector to every source position; the paper has none.
         self.target_space = nn.Parameter(torch.empty(config.d_model)) if config.target_space_embedding else None
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
         self.layers = nn.ModuleList(EncoderLayer(config) for _ in range(config.layers))
         self.longest = config.max_learned_positions if config.positions == "learned" else None
 

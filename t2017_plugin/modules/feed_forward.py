@@ -8,6 +8,8 @@ The same two maps at every position, different ones in every layer; both have bi
 import torch
 from torch import Tensor, nn
 
+from t2017_plugin.modules.dropout import Dropout
+
 
 class FeedForward(nn.Module):
     """Equation (2), with the authors' optional dropout after the ReLU (0 in every setting of the paper).
@@ -20,7 +22,7 @@ class FeedForward(nn.Module):
         super().__init__()
         self.w_1 = nn.Linear(d_model, d_ff)
         self.w_2 = nn.Linear(d_ff, d_model)
-        self.relu_dropout = nn.Dropout(relu_dropout)
+        self.relu_dropout = Dropout(relu_dropout)
 
     def forward(self, x: Tensor) -> Tensor:
         return self.w_2(self.relu_dropout(torch.relu(self.w_1(x))))

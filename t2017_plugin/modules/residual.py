@@ -8,6 +8,8 @@ Dropout stands where section 5.4 puts it: on the sub-layer's output, before it i
 
 from torch import Tensor, nn
 
+from t2017_plugin.modules.dropout import Dropout
+
 
 class ResidualNorm(nn.Module):
     """Adds a sub-layer's output to its input and normalises the sum (section 3.1).
@@ -21,7 +23,7 @@ class ResidualNorm(nn.Module):
 
     def __init__(self, d_model: int, dropout: float, epsilon: float) -> None:
         super().__init__()
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.norm = nn.LayerNorm(d_model, eps=epsilon)
 
     def forward(self, x: Tensor, sublayer_output: Tensor) -> Tensor:

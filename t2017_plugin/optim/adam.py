@@ -9,6 +9,7 @@ one with epsilon / sqrt(1 - beta_2^n) in place of epsilon, which is how it is co
 """
 
 import ast
+import copy
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -18,6 +19,7 @@ import torch
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from fairseq.optim import FairseqOptimizer, register_optimizer
 from omegaconf import II
+from torch import Tensor
 
 from t2017_plugin.distributed import refuse_unjoined_processes
 from t2017_plugin.errors import UsageError
@@ -67,20 +69,48 @@ class Adam(torch.optim.AdamW):
         super().__init__(params, eps=epsilon, fused=True, **settings)
         self.epsilon = epsilon
         self.epsilon_form = epsilon_form
+        self.updates_done: int | None = 0  # None: to be read from the state, once
 
     @torch.no_grad()
     def step(self, closure: Any = None) -> Any:
         """One update."""
+        if self.updates_done is None:
+            # torch counts in a tensor, which on a GPU must not be asked at every update.
+            self.updates_done = max((int(state["step"]) for state in self.state.values()), default=0)
+        self.updates_done += 1
         if self.epsilon_form == "t2t":
             for group in self.param_groups:
-                group["eps"] = self.epsilon / math.sqrt(1.0 - group["betas"][1] ** (self._updates_done(group) + 1))
+                group["eps"] = self.epsilon / math.sqrt(1.0 - group["betas"][1] ** self.updates_done)
         return super().step(closure)
 
-    def _updates_done(self, group: dict[str, Any]) -> int:
-        for parameter in group["params"]:
-            if parameter in self.state:
-                return int(self.state[parameter]["step"])
-        return 0
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Goes on from a saved state."""
+        super().load_state_dict(state_dict)
+        self.updates_done = None
+
+
+def in_the_layout_of(parameters: list[Tensor], state: dict[str, Any]) -> dict[str, Any]:
+    """A saved state for these parameters, where one of the two has all of them in one flat tensor.
+
+    fairseq flattens the float32 copy of the weights under ``--fp16`` on a GPU, and only then; so a run that goes on in
+    another precision would find a state of another layout.
+    """
+    groups, stored = state["param_groups"], state["state"]
+    count = sum(len(group["params"]) for group in groups)
+    if len(groups) != 1 or count == len(parameters) or 1 not in (count, len(parameters)) or not stored:
+        return state
+    moments = [name for name, value in stored[0].items() if torch.is_tensor(value) and value.dim()]
+    if count == 1:
+        parts = {name: stored[0][name].flatten().split([each.numel() for each in parameters]) for name in moments}
+        new = {
+            # copied: each counts its own updates
+            i: {**copy.deepcopy(stored[0]), **{name: parts[name][i].view_as(each).clone() for name in moments}}
+            for i, each in enumerate(parameters)
+        }
+    else:
+        joined = {name: torch.cat([stored[i][name].flatten() for i in range(count)]) for name in moments}
+        new = {0: {**stored[0], **joined}}
+    return {**state, "state": new, "param_groups": [{**groups[0], "params": list(new)}]}
 
 
 @register_optimizer("t2017_adam", dataclass=T2017AdamConfig)
@@ -92,6 +122,10 @@ class T2017Adam(FairseqOptimizer):
         refuse_unjoined_processes()
         settings = {key: value for key, value in self.optimizer_config.items() if key != "eps"}
         self._optimizer = Adam(params, cfg.adam_eps, str(cfg.adam_epsilon_form), **settings)
+
+    def load_state_dict(self, state_dict: dict[str, Any], optimizer_overrides: dict[str, Any] | None = None) -> None:
+        """Goes on from a checkpoint's state, whichever precision it was trained in."""
+        super().load_state_dict(in_the_layout_of(list(self.params), state_dict), optimizer_overrides)
 
     @property
     def optimizer_config(self) -> dict[str, Any]:

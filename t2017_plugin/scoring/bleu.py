@@ -71,18 +71,23 @@ def multi_bleu(hypotheses: Sequence[str], references: Sequence[str]) -> BLEUScor
     return metric.corpus_score(list(hypotheses), [list(references)])
 
 
-def paper_score(hypotheses: Sequence[str], references: Sequence[str], target_lang: str) -> Bleu:
-    """The paper's BLEU of the same raw texts: Moses tokens, compounds split for German, cased, multi-bleu.perl."""
+def paper_score(
+    hypotheses: Sequence[str], references: Sequence[str], target_lang: str, normalise: bool = False
+) -> Bleu:
+    """The paper's BLEU of the same raw texts: Moses tokens, compounds split for German, cased, multi-bleu.perl.
+
+    With ``normalise`` the punctuation of both sides is made plain first, as normalize-punctuation.perl does.
+    """
     from sacremoses import __version__ as version
 
     score = multi_bleu(
-        [paper_tokens(line, target_lang) for line in hypotheses],
-        [paper_tokens(line, target_lang) for line in references],
+        [paper_tokens(line, target_lang, normalise) for line in hypotheses],
+        [paper_tokens(line, target_lang, normalise) for line in references],
     )
     split = "split" if target_lang in SPLIT_LANGUAGES else "whole"
-    return _bleu(
-        score, f"case:mixed|tok:moses-{target_lang}-sacremoses-{version}|compounds:{split}|smooth:none|multi-bleu"
-    )
+    quotes = "|punctuation:normalised" if normalise else ""
+    tokens = f"tok:moses-{target_lang}-sacremoses-{version}{quotes}"
+    return _bleu(score, f"case:mixed|{tokens}|compounds:{split}|smooth:none|multi-bleu")
 
 
 def chrf_score(hypotheses: Sequence[str], references: Sequence[str]) -> tuple[float, str]:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from t2017_plugin.errors import UsageError
 from t2017_plugin.files import read_lines
+from t2017_plugin.scoring.sgm import SUFFIXES, read_sgm
 
 BPE_MARK = re.compile(r"\S@@(?: |$)")
 # SentencePiece marks the start of a word with U+2581.
@@ -20,29 +21,40 @@ TOKENISED_LINE = re.compile(r"&(?:apos|quot|amp|lt|gt|#124|#91|#93);|@-@| [.!?]$
 
 
 def read_text(path: str | os.PathLike[str]) -> list[str]:
-    """Read raw text to be scored, a sentence a line.
+    """Read raw text to be scored, a sentence a line or a segment of an SGM test set.
 
     Raises:
-        UsageError: the file is missing, empty or SGML, holds BPE or SentencePiece marks, or is fairseq-generate's log.
+        UsageError: the file is missing, empty, XML or SGML of another kind, holds BPE or SentencePiece marks, or is
+            fairseq-generate's log.
     """
-    if Path(path).suffix in (".sgm", ".sgml", ".xml"):
-        raise UsageError(_sgml(path))
     lines = read_lines(path)
     if not lines:
         raise UsageError(f"{path} is empty; there is nothing to score")
-    if SGML.match(lines[0]):
-        raise UsageError(_sgml(path))
+    if Path(path).suffix.lower() in SUFFIXES:
+        lines = read_sgm(lines, str(path))
+    elif Path(path).suffix.lower() == ".xml" or SGML.match(lines[0]):
+        raise UsageError(
+            f"{path} is XML or SGML; scores need plain text, a sentence a line, or WMT's SGM in a file named .sgm "
+            "(for a WMT test set: sacrebleu -t wmt14/full -l en-de --echo ref)"
+        )
     if sum(bool(GENERATE_LINE.match(line)) for line in lines) * 2 > len(lines):
         raise UsageError(f"{path} is the output of fairseq-generate, not text; score it with --from-generate")
     refuse_marks(lines, path)
     return lines
 
 
-def _sgml(path: str | os.PathLike[str]) -> str:
-    return (
-        f"{path} is SGML or XML; scores need plain text, a sentence a line "
-        "(for a WMT test set: sacrebleu -t wmt14/full -l en-de --echo ref)"
-    )
+def check_expected_lines(lines: Sequence[str], path: str | os.PathLike[str], expected: int | None) -> None:
+    """Refuse a test set of another size than expected.
+
+    Raises:
+        UsageError: telling both numbers, and what a newstest2014 of 2,737 lines is.
+    """
+    if expected is None or len(lines) == expected:
+        return
+    hint = ""
+    if (len(lines), expected) == (2737, 3003):
+        hint = "; 2,737 lines are newstest2014 as filtered for the campaign, 3,003 are the full set (test-full.tgz)"
+    raise UsageError(f"{path} has {len(lines):,} lines and {expected:,} are expected (--expect-lines){hint}")
 
 
 def refuse_marks(lines: Sequence[str], path: str | os.PathLike[str]) -> None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 
-from t2017_plugin.text_pipeline import moses_tokenize
+from t2017_plugin.text_pipeline import moses_tokenize, normalise_punctuation
 
 HYPHEN_IN_WORD = re.compile(r"(\S)-(\S)")
 # English-German only: the authors' script is for that pair, and nothing is split for French.
@@ -24,7 +24,7 @@ def split_compounds(tokens: str) -> str:
     return HYPHEN_IN_WORD.sub(r"\1 ##AT##-##AT## \2", tokens)
 
 
-def paper_tokens(line: str, language: str) -> str:
-    """Turn a raw line into what the paper's BLEU counts."""
-    tokens = moses_tokenize(line, language)
+def paper_tokens(line: str, language: str, normalise: bool = False) -> str:
+    """Turn a raw line into what the paper's BLEU counts, with ``normalise`` after making its punctuation plain."""
+    tokens = moses_tokenize(normalise_punctuation(line, language) if normalise else line, language)
     return split_compounds(tokens) if language in SPLIT_LANGUAGES else tokens

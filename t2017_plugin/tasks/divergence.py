@@ -26,9 +26,9 @@ def stop_if_diverged(update: int) -> None:
 
 
 def last_finite(update: int) -> str:
-    """Loss (bits a token) and gradient norm that were logged last."""
-    found = {name: metrics.get_meter("train", name) for name in ("loss", "gnorm")}
+    """Loss (bits a token) and gradient norm of the last update that was logged; the end of an epoch forgets nothing."""
+    found = {name: metrics.get_meter("default", name) for name in ("loss", "gnorm")}
     known = [f"{name} {float(meter.val):.4g}" for name, meter in found.items() if meter and meter.count]
     if not known:
-        return "no update of this epoch was finite"
+        return "no update before it was finite"
     return f"update {update}, the last finite one, had {' and '.join(known)}"

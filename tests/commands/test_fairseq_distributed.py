@@ -8,11 +8,14 @@ from typing import Any
 import pytest
 import torch
 
-from tests.commands.fairseq_runs import Corpus, finish_all, generation, run, run_here, start, training
+from tests.commands.fairseq_runs import PAPER, Corpus, finish_all, generation, run, run_here, start, training
 
 pytestmark = pytest.mark.commands
 
-UPDATES = ("--max-update", 5, "--disable-validation", "--no-epoch-checkpoints", "--dropout", 0)
+# Nine batches an epoch: two processes have five and four, and the last update of an epoch has one real batch.
+UPDATES = ("--max-tokens", 350, "--max-update", 11, "--no-epoch-checkpoints", "--dropout", 0)
+# Validated then by both processes together: they must agree when.
+BY_THE_CLOCK = ("--save-interval-minutes", 0.002)
 
 
 def free_port() -> int:
@@ -44,7 +47,8 @@ def assert_near(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) ->
 def alone(corpus: Corpus, tmp_path_factory: pytest.TempPathFactory) -> dict[str, torch.Tensor]:
     """One process that takes two batches an update."""
     folder = tmp_path_factory.mktemp("alone")
-    outcome = run_here("train", *training(corpus.data_bin, folder, *UPDATES, "--update-freq", 2))
+    more = ("--update-freq", 2, "--disable-validation")
+    outcome = run_here("train", *training(corpus.data_bin, folder, *UPDATES, *more))
     assert outcome.status == 0, outcome.error
     return weights(folder)
 
@@ -78,12 +82,14 @@ def test_two_processes_are_one_with_twice_the_batches(
     programs = {"legacy_ddp": ("fairseq-train",), "pytorch_ddp": (Path(sys.executable).name, script)}
     for backend, program in programs.items():
         folder, port = tmp_path / backend, free_port()
-        flags = training(corpus.data_bin, folder, *UPDATES, "--ddp-backend", backend)
+        flags = training(corpus.data_bin, folder, *UPDATES, *BY_THE_CLOCK, "--ddp-backend", backend)
         outcomes = finish_all([start([*program, *flags, *gloo(port, rank)]) for rank in (0, 1)])
         assert [outcome.status for outcome in outcomes] == [0, 0], outcomes[0].error[-2000:]
         # Only the first writes and logs.
-        assert len(outcomes[0].logged("train_inner")) == 5 and not outcomes[1].logged("train_inner")
+        assert len(outcomes[0].logged("train_inner")) == 11 and not outcomes[1].logged("train_inner")
         assert_near(weights(folder), alone)
+        # More than the last one: some were written by the clock.
+        assert list(folder.glob("checkpoint_*_*.pt"))
 
 
 @pytest.mark.slow
@@ -94,7 +100,8 @@ def test_processes_that_fairseq_spawns_find_the_plugin(
     script = tmp_path / "spawn.py"
     script.write_text(SPAWN)
     folder = tmp_path / "out"
-    flags = training(corpus.data_bin, folder, *UPDATES, "--ddp-backend", "legacy_ddp", *gloo(free_port(), None))
+    more = ("--ddp-backend", "legacy_ddp", "--num-workers", 2, "--disable-validation", *gloo(free_port(), None))
+    flags = training(corpus.data_bin, folder, *UPDATES, *more)
     outcome = run(Path(sys.executable).name, script, *flags, cwd=tmp_path)
     assert outcome.status == 0, outcome.error[-3000:]
     assert_near(weights(folder), alone)
@@ -127,7 +134,7 @@ def test_a_bare_torchrun_on_a_cpu_is_refused(corpus: Corpus, tmp_path: Path) -> 
     ],
     ids=["torchrun", "srun", "mpirun"],
 )
-@pytest.mark.parametrize("ours", ["model and task", "optimiser"])
+@pytest.mark.parametrize("ours", ["model and task", "optimiser", "model"])
 def test_processes_of_a_launcher_that_fairseq_did_not_join(
     corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], ours: str
 ) -> None:
@@ -135,11 +142,17 @@ def test_processes_of_a_launcher_that_fairseq_did_not_join(
     stock = {
         "model and task": ("--optimizer", "adam"),
         "optimiser": ("--task", "translation", "--arch", "t2017_transformer"),
+        "model": (
+            *("--task", "translation", "--optimizer", "adam", "--criterion", "label_smoothed_cross_entropy"),
+            *("--lr-scheduler", "fixed", "--lr", 0.001, "--label-smoothing", 0.1),
+        ),
     }
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     more = ("--max-update", 1, "--disable-validation", *stock[ours])
-    assert_refused(run_here("train", *training(corpus.data_bin, tmp_path / "out", *more)), tmp_path / "out")
+    paper = () if ours == "model" else PAPER
+    call = training(corpus.data_bin, tmp_path / "out", *more, paper=paper)
+    assert_refused(run_here("train", *call), tmp_path / "out")
 
 
 def test_one_process_of_a_launcher_or_of_a_batch_job_trains(

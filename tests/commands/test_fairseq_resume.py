@@ -10,8 +10,8 @@ from tests.commands.fairseq_runs import Corpus, Outcome, finish_all, run_here, s
 
 pytestmark = pytest.mark.commands
 
-# An epoch has eight batches: the run stops in the middle of one and goes on into the next.
-STOP, END = 5, 12
+# An epoch has eight batches: the run stops in the middle of the second and goes on into the third.
+STOP, END = 11, 18
 
 
 def flags(folder: Path, updates: int, form: str) -> tuple[object, ...]:
@@ -62,7 +62,7 @@ def test_a_resumed_run_is_a_straight_run(corpus: Corpus, tmp_path: Path) -> None
         # It went on, from the middle of an epoch.
         entries = outcome.logged("train_inner")
         assert [entry["num_updates"] for entry in entries] == list(range(STOP + 1, END + 1))
-        assert entries[0]["epoch"] == 1 and entries[-1]["epoch"] == 2
+        assert entries[0]["epoch"] == 2 and entries[-1]["epoch"] == 3
         # The straight run, here, in one go.
         whole = run_here("train", *training(corpus.data_bin, straight, *flags(straight, END, form)))
         assert whole.status == 0, whole.error

@@ -111,5 +111,6 @@ def expected_dropout(active: bool) -> Iterator[None]:
     with ExitStack() as patches:
         if active:
             patches.enter_context(mock.patch.object(F, "dropout", dropout))
+            patches.enter_context(mock.patch("t2017_plugin.modules.dropout.dropout", dropout))
             patches.enter_context(mock.patch.object(F, "scaled_dot_product_attention", attention))
         yield

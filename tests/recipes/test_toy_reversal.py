@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -82,6 +83,9 @@ def test_the_toy_is_learned_and_both_ways_of_decoding_agree(finished: tuple[Path
     assert scores["lines_that_translate_and_generate_disagree_on"] == 0
     assert scores["training"]["updates"] == 400
     assert "0 of 200 lines differ" in printed
+    # What t2017 batch said an update would hold; the last interval of the log is not whole epochs, hence not exactly.
+    said = float(re.search(r"^wpb ([\d.]+)", printed, flags=re.MULTILINE)[1])
+    assert said == pytest.approx(scores["training"]["target_tokens_an_update"], rel=0.05)
     assert "| sacreBLEU |" in printed and "signature" in (run / "report.md").read_text(encoding="utf-8")
 
 

@@ -238,7 +238,7 @@ def test_dropout_sites(settings_: dict[str, float], sites: dict[float, int], mon
             seen[p] = seen.get(p, 0) + 1
         return x
 
-    monkeypatch.setattr(F, "dropout", count)
+    monkeypatch.setattr("t2017_plugin.modules.dropout.dropout", count)
     attended = F.scaled_dot_product_attention
     rates: list[float] = []
 

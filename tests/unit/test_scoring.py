@@ -152,8 +152,10 @@ def test_what_would_give_a_wrong_number_is_refused(tmp_path, content, message):
     assert str(path) in str(failure.value)
 
 
-def test_sgm_is_refused_by_name(tmp_path):
+def test_xml_is_refused_by_name_and_sgm_without_segments_too(tmp_path):
     with pytest.raises(UsageError, match="plain text"):
+        read_text(write(tmp_path, "newstest2021.en-de.xml", "x\n"))
+    with pytest.raises(UsageError, match="not an SGM test set"):
         read_text(write(tmp_path, "newstest2014-deen-ref.de.sgm", "x\n"))
 
 

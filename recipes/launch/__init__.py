@@ -1,0 +1,1 @@
+"""Starting one training on several GPUs and machines."""

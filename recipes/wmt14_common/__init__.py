@@ -1,0 +1,1 @@
+"""What the two WMT14 recipes share: corpora, downloads, cleaning, BPE, the miniature mirror."""

@@ -1,0 +1,1 @@
+"""WMT14 English to French."""

@@ -1,0 +1,84 @@
+"""``t2017 batch``: the flags that make the paper's batch on any number of GPUs."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+SUMMARY = "max-tokens and update-freq for about 25,000 source and target tokens an update (paper, 5.1)"
+DESCRIPTION = """\
+Print --max-tokens and --update-freq for fairseq-train that give the paper's batch on G GPUs.
+
+With --data-bin the batches are made as fairseq makes them, from the lengths in it, and counted: --max-tokens is
+chosen so that an update holds 25,000 real tokens (the mean of source and target; with EOS, padding left out). The
+target tokens are what the training log calls wpb. Without a data-bin the tokens are divided, and what fairseq fills up
+with padding is missing from the update.
+
+--max-tokens given: nothing is chosen, only counted.
+"""
+EPILOG = """\
+examples:
+  t2017 batch --gpus 8
+  t2017 batch --gpus 2 --data-bin DATA
+  fairseq-train DATA $(t2017 batch --gpus 2 --data-bin DATA --flags) ...
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of ``t2017 batch``."""
+    parser.add_argument("--gpus", type=int, default=1, metavar="G", help="processes that train together (default: 1)")
+    parser.add_argument("--tokens", type=int, metavar="N", help="tokens a side and update (default: 25000)")
+    parser.add_argument("--data-bin", type=Path, metavar="D", help="data to count, from fairseq-preprocess")
+    parser.add_argument("--update-freq", type=int, metavar="U", help="batches of a GPU an update (default: 8 / G)")
+    parser.add_argument("--max-tokens", type=int, metavar="M", help="count these batches, choose nothing")
+    parser.add_argument(
+        "--required-batch-size-multiple", type=int, default=1, metavar="N", help="as given to fairseq-train (ours: 1)"
+    )
+    parser.add_argument("-s", "--source-lang", metavar="L")
+    parser.add_argument("-t", "--target-lang", metavar="L")
+    shape = parser.add_mutually_exclusive_group()
+    shape.add_argument("--flags", action="store_true", help="print the two flags and nothing else")
+    shape.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the flags, and what they give on the data."""
+    from t2017_plugin.errors import UsageError
+    from t2017_plugin.training import batches
+
+    for name in ("gpus", "tokens", "update_freq", "max_tokens", "required_batch_size_multiple"):
+        if getattr(args, name) is not None and getattr(args, name) < 1:
+            raise UsageError(f"--{name.replace('_', '-')} is {getattr(args, name)}: it must be at least 1")
+    tokens = args.tokens or batches.PAPER_TOKENS
+    update_freq = args.update_freq or batches.default_update_freq(args.gpus)
+    lengths = args.data_bin and batches.read_lengths(args.data_bin, "train", args.source_lang, args.target_lang)
+    if args.max_tokens:
+        max_tokens = args.max_tokens
+    elif lengths:
+        max_tokens = batches.fit_max_tokens(lengths, tokens, update_freq, args.gpus)
+    else:
+        max_tokens = max(1, round(tokens / (args.gpus * update_freq)))
+    flags = f"--max-tokens {max_tokens} --update-freq {update_freq}"
+    answer = {"gpus": args.gpus, "max_tokens": max_tokens, "update_freq": update_freq}
+    if args.flags:
+        print(flags)
+        return 0
+    if not lengths:
+        if args.json:
+            print(json.dumps(answer, indent=2))
+        else:
+            held = args.gpus * max_tokens * update_freq
+            print(f"{flags}   ({args.gpus} GPUs; at most {held:,} tokens a side, padding included;")
+            print("with --data-bin D the real tokens are counted and these two chosen by them)")
+        return 0
+    filling = batches.fairseq_filling(lengths, max_tokens, update_freq, args.gpus, args.required_batch_size_multiple)
+    if args.json:
+        print(json.dumps({**answer, "tokens_an_update": filling.as_dict()}, indent=2))
+        return 0
+    print(f"{flags}   ({args.gpus} GPUs)")
+    print(f"wpb {filling.target:.1f}: target tokens an update with EOS, as the training log counts them")
+    print()
+    rows = [("fairseq with these flags", filling), ("Tensor2Tensor's buckets, 8 GPUs", batches.t2t_filling(lengths))]
+    print(batches.table(rows))
+    return 0

@@ -1,0 +1,107 @@
+"""``t2017 parse``: sentences in, constituency trees out, one a line."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING
+
+from t2017_plugin.commands.translate import Progress, add_device_arguments, at_least_one
+
+if TYPE_CHECKING:
+    from t2017_plugin.parsing.parser import Parser
+    from t2017_plugin.parsing.rebuilding import Repairs
+
+SUMMARY = "parse sentences from stdin to bracketed trees on stdout, a line for a line"
+DESCRIPTION = """\
+Parse sentences: every line of stdin gives one line of stdout, in order, whatever it holds: a bracketed tree with
+exactly its words; a line without words gives an empty one. Words stand between spaces, tokenised as in the Penn
+Treebank ("do n't", "-LRB-"); with --tokenize they are made from raw text. Round brackets in words are written -LRB-
+and -RRB-. What the model writes is repaired where it is no tree, and repairs are told on stderr.
+
+The search is the paper's (section 6.3): beam 21, length penalty ((5 + length) / 6)^alpha with alpha 0.3, at most 300
+symbols more than the sentence has tokens (BPE units).
+"""
+EPILOG = """\
+examples:
+  t2017 parse --checkpoint avg.pt --data-bin data-bin < sentences > trees
+  echo "The cat sat on the mat ." | t2017 parse --checkpoint avg.pt --data-bin data-bin
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of ``t2017 parse``."""
+    parser.add_argument(
+        "--checkpoint",
+        required=True,
+        nargs="+",
+        metavar="FILE",
+        help="the trained model, for instance an average; several are an ensemble, the mean of their probabilities",
+    )
+    parser.add_argument("--data-bin", required=True, metavar="DIR", help="the binarised data it was trained on")
+    parser.add_argument(
+        "--beam", type=at_least_one, default=21, metavar="N", help="width of the search (default: %(default)s)"
+    )
+    parser.add_argument("--alpha", type=float, default=0.3, metavar="A", help="length penalty (default: %(default)s)")
+    parser.add_argument(
+        "--tokenize", action="store_true", help="the sentences are raw text: make treebank tokens first"
+    )
+    parser.add_argument("--linearised", action="store_true", help="print the symbols the model writes, not repaired")
+    parser.add_argument(
+        "--max-tokens",
+        type=at_least_one,
+        default=1000,
+        metavar="N",
+        help="source tokens (BPE units) of a batch, padding included (default: %(default)s)",
+    )
+    add_device_arguments(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Parse stdin to stdout."""
+    from t2017_plugin.line_input import LineInput
+    from t2017_plugin.parsing.parser import Parser
+    from t2017_plugin.parsing.tokenisation import treebank_tokens
+    from t2017_plugin.parsing.treebank import one_line
+
+    device = "cpu" if args.cpu else None
+    parser = Parser.load(args.checkpoint, args.data_bin, args.beam, args.alpha, args.max_tokens, device, args.precision)
+    source = LineInput(sys.stdin.buffer)
+    progress = Progress("parsed")
+    repaired: list[Repairs] = []
+    done = 0
+    for lines in source.portions():
+        progress.before, progress.total = done, source.total
+        tell = progress if source.is_file else None
+        sentences = [treebank_tokens(line) for line in lines] if args.tokenize else lines
+        if args.linearised:
+            results = parser.symbols(sentences, tell)
+        else:
+            parsed = parser.parse_and_tell(sentences, tell)
+            results = [one_line(tree) if tree is not None else "" for tree, _ in parsed]
+            repaired += [repairs for tree, repairs in parsed if tree is not None]
+        sys.stdout.buffer.write("".join(f"{line}\n" for line in results).encode("utf-8"))
+        sys.stdout.buffer.flush()
+        done += len(lines)
+    warn(parser, source.undecodable, repaired)
+    return 0
+
+
+def warn(parser: Parser, undecodable: list[int], repaired: list[Repairs]) -> None:
+    """Say on stderr what was repaired, cut or not readable."""
+    bad = sum(not repairs.well_formed for repairs in repaired)
+    if bad:
+        print(f"repaired: the symbols of {bad:,} of {len(repaired):,} sentences were no whole tree", file=sys.stderr)
+    translator = parser.translator
+    if translator.cut_lines:
+        print(
+            f"warning: sentences with more than {translator.longest} tokens (BPE units) were parsed in pieces, which "
+            f"are joined under one S: {translator.cut_lines}",
+            file=sys.stderr,
+        )
+    if undecodable:
+        print(
+            f"warning: lines that are not UTF-8: {len(undecodable)}, the first is line {undecodable[0]}; "
+            "their wrong bytes became U+FFFD",
+            file=sys.stderr,
+        )

@@ -1,0 +1,70 @@
+"""``t2017 plot``: the curves of one training or several, as a picture."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+SUMMARY = "draw loss, learning rate, gradient norm and tokens a second of runs into a PNG"
+DESCRIPTION = """\
+RUN is a training log (fairseq-train's output with --log-format simple or json), a folder that holds train.log, or the
+folder of a recipe's run, whose arms are then drawn together.
+
+Losses are in bits a target token: the smoothed one that is trained (dashed) and the unsmoothed one. The learning rate
+is that of the update itself where the plugin's task logged it (lr_used), else fairseq's, which is the next update's.
+"""
+EPILOG = """\
+examples:
+  t2017 plot runs/demo
+  t2017 plot runs/demo/t2017 old/train.log --output both.png
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of ``t2017 plot``."""
+    parser.add_argument("runs", nargs="+", metavar="RUN", help="a log, or a folder with one")
+    parser.add_argument("--output", type=Path, metavar="FILE", help="default: curves.png beside the first RUN's log")
+    parser.add_argument("--from-update", type=int, default=0, metavar="N", help="leave out what was before")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Draw, and print the file's name."""
+    from t2017_plugin.files import whole_or_nothing
+    from t2017_plugin.training.log import find_logs
+
+    first = Path(args.runs[0])
+    output = args.output or (first if first.is_dir() else first.parent) / "curves.png"
+    logs = [log for name in args.runs for log in find_logs(name)]
+    figure = draw(logs, args.from_update)
+    with whole_or_nothing(output) as unfinished:
+        figure.savefig(unfinished, format="png", dpi=120)
+    print(output)
+    return 0
+
+
+def draw(logs: list[Any], first: int = 0) -> Any:
+    """Four panels over the number of updates."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(12, 8), layout="constrained")
+    FigureCanvasAgg(figure)  # no display, and nothing global
+    panels = figure.subplots(2, 2).flatten()
+    for number, log in enumerate(logs):
+        colour = f"C{number % 10}"
+        rate = "lr_used" if log.column("lr_used")[0] else "lr"
+        for panel, field, style in (
+            (0, "nll_loss", "-"), (0, "loss", "--"), (1, rate, "-"), (2, "gnorm", "-"), (3, "wps", "-"),
+        ):  # fmt: skip
+            found = [(update, value) for update, value in zip(*log.column(field), strict=True) if update >= first]
+            label = f"{log.name}, smoothed" if style == "--" else log.name
+            panels[panel].plot(*zip(*found, strict=True) if found else ((), ()), style, color=colour, label=label)
+    titles = ("loss, bits a target token", "learning rate", "gradient norm", "target tokens a second")
+    for panel, title in zip(panels, titles, strict=True):
+        panel.set_title(title)
+        panel.set_xlabel("updates")
+        panel.grid(alpha=0.3)
+    panels[0].legend()
+    panels[3].set_ylim(bottom=0)
+    return figure

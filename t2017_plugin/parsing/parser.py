@@ -1,0 +1,79 @@
+"""Sentences in, trees out: a trained parsing model with the search of section 6.3.
+
+    from t2017_plugin.parsing.parser import Parser
+    Parser.load("avg.pt", data_bin="data-bin").parse(["The cat sat ."])
+
+Every sentence gives exactly one tree with its words, in order; one without words gives None.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+
+from nltk.tree import Tree
+
+from t2017_plugin.parsing.linearisation import FORMS
+from t2017_plugin.parsing.rebuilding import Repairs, rebuild
+from t2017_plugin.parsing.treebank import escape
+from t2017_plugin.tasks.parsing_2017 import PARSING_GENERATION
+from t2017_plugin.translator import Translator
+
+BEAM, ALPHA = int(PARSING_GENERATION["beam"]), float(PARSING_GENERATION["lenpen"])
+# Words that stand between spaces, as Python and the reader of trees count spaces.
+words_of = str.split
+
+
+class Parser:
+    """Parses sentences, whose words stand between spaces, with one model.
+
+    Args:
+        translator: a model of task ``t2017_parsing`` with its text pipeline.
+        form: the form of linearised tree that it was trained to write.
+    """
+
+    def __init__(self, translator: Translator, form: str = FORMS[0]) -> None:
+        self.translator, self.form = translator, form
+
+    @classmethod
+    def load(
+        cls,
+        checkpoint: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+        data_bin: str | os.PathLike[str],
+        beam: int = BEAM,
+        alpha: float = ALPHA,
+        max_tokens: int = 1000,
+        device: str | None = None,
+        precision: str = "fp32",
+    ) -> Parser:
+        """Load a checkpoint with the dictionaries of the data-bin it was trained on; beam and alpha are the paper's.
+
+        Raises:
+            UsageError: a file is missing or damaged, or checkpoint and data-bin do not belong together.
+        """
+        translator = Translator.load(checkpoint, data_bin, beam, alpha, max_tokens, device, precision)
+        return cls(translator, form_of(translator.task.target_dictionary.symbols))
+
+    def symbols(self, sentences: Sequence[str], progress: Callable[[int], None] | None = None) -> list[str]:
+        """What the model writes for each sentence, as it is: a linearised tree, well-formed or not."""
+        escaped = [" ".join(map(escape, words_of(sentence))) for sentence in sentences]
+        return [found[0].words for found in self.translator.hypotheses(escaped, progress=progress)]
+
+    def parse(self, sentences: Sequence[str], progress: Callable[[int], None] | None = None) -> list[Tree | None]:
+        """One tree for each sentence, in order, with exactly its words (round brackets in them escaped)."""
+        return [tree for tree, _ in self.parse_and_tell(sentences, progress)]
+
+    def parse_and_tell(
+        self, sentences: Sequence[str], progress: Callable[[int], None] | None = None
+    ) -> list[tuple[Tree | None, Repairs]]:
+        """The same, each tree with what had to be repaired."""
+        written = self.symbols(sentences, progress)
+        return [
+            rebuild(symbols.split(), words_of(sentence), self.form)
+            for symbols, sentence in zip(written, sentences, strict=True)
+        ]
+
+
+def form_of(symbols: Iterable[str]) -> str:
+    """The form of linearised tree that a target dictionary is of."""
+    return "vinyals" if any(symbol[0] == "(" and len(symbol) > 1 for symbol in symbols) else "t2t"

@@ -12,5 +12,7 @@ source "$RECIPES/common/prepare.sh"
 # shellcheck source=../common/flags.sh
 source "$RECIPES/common/flags.sh"
 read_arm_options "$@"
+# shellcheck disable=SC2034  # used by decode; the demo shows that both commands agree
+ALSO_TRANSLATE=""
 write_settings
 decode

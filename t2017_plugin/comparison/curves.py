@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,11 +15,10 @@ import numpy as np
 
 from t2017_plugin.errors import UsageError
 from t2017_plugin.files import read_lines
+from t2017_plugin.training.log import numbers, read_log
 
-ENTRY = re.compile(r"\| (train_inner|valid) \| (.*)$")
-FIELD = re.compile(r"(\w+)[= ]([-+.\w]+)")
-NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", re.IGNORECASE)
-PARAMETERS = re.compile(r"num\. shared model params: ([\d,]+)")
+VALIDATION = re.compile(r"\| valid \| (.*)$")
+FIELD = re.compile(r"(\w+) ([-+.\w]+)")
 DEVICE_MEMORY = re.compile(r"total memory = ([\d.]+) GB")
 STOPPED = re.compile(r"Stopping training due to num_updates: (\d+) >= max_update")
 
@@ -66,30 +64,25 @@ def read_curves(path: Path) -> Curves:
     """Read a log.
 
     Raises:
-        UsageError: there is no such file, or it tells of no update with an unsmoothed loss.
+        UsageError: there is no such file, or it tells of no update or no unsmoothed loss.
     """
-    intervals: dict[int, dict[str, float]] = {}
+    log = read_log(path)
     validations: dict[int, float] = {}
-    parameters, total_memory, stopped = None, 0.0, 0
-    lines = read_lines(path)
-    for line in lines:
-        if match := PARAMETERS.search(line):
-            parameters = int(match[1].replace(",", ""))
-        elif match := DEVICE_MEMORY.search(line):
+    total_memory, stopped = 0.0, 0
+    for line in read_lines(path):
+        if match := DEVICE_MEMORY.search(line):
             total_memory = float(match[1])
         elif match := STOPPED.search(line):
             stopped = int(match[1])
-    for kind, fields in _entries(lines):
-        end = int(fields["num_updates"])
-        if kind == "train_inner":
-            # Updates after the last checkpoint before an interruption are made, and logged, again.
-            intervals = {updates: known for updates, known in intervals.items() if updates < end}
-            intervals[end] = fields
-        elif "nll_loss" in fields:
+        elif (match := VALIDATION.search(line)) and {"num_updates", "nll_loss"} <= (
+            fields := _numbers(match[1])
+        ).keys():
+            end = int(fields["num_updates"])
+            # What was measured after the last checkpoint before an interruption is measured again.
             validations = {updates: bits for updates, bits in validations.items() if updates < end}
             validations[end] = fields["nll_loss"]
     training, seconds, tokens, before = [], 0.0, 0.0, 0
-    for end, fields in sorted(intervals.items()):
+    for end, fields in sorted(log.intervals.items()):
         of_interval = fields.get("wpb", 0.0) * (end - before)
         tokens += of_interval
         # fairseq measures wps without the first update of an interval: one of a single update has none.
@@ -99,37 +92,29 @@ def read_curves(path: Path) -> Curves:
         before = end
     if not training:
         raise UsageError(
-            f"{path} tells of no update with an unsmoothed loss: it is no log of fairseq-train on one of the two "
-            "label smoothing criteria, or it was written with a progress bar (train with --log-format simple)"
+            f"{path} tells of no unsmoothed loss (nll_loss); train with t2017_label_smoothing or fairseq's own "
+            "label_smoothed_cross_entropy"
         )
-    times = np.interp(list(validations), [point.updates for point in training], [point.seconds for point in training])
-    least_free = min((fields["gb_free"] for fields in intervals.values() if "gb_free" in fields), default=None)
+    known = [Point(0, 0.0, 0.0), *training]
+    times = np.interp(list(validations), [point.updates for point in known], [point.seconds for point in known])
+    least_free = min((fields["gb_free"] for fields in log.intervals.values() if "gb_free" in fields), default=None)
     return Curves(
         training,
         [Point(end, float(at), bits) for at, (end, bits) in zip(times, validations.items(), strict=True)],
         max(training[-1].updates, stopped),
         seconds,
         tokens,
-        parameters,
+        log.parameters,
         round((total_memory - least_free) * 2**30) if total_memory and least_free is not None else None,
     )
 
 
-def _entries(lines: Iterable[str]) -> Iterator[tuple[str, dict[str, float]]]:
-    """Yield the kind and the numbers of each entry that says after how many updates it was made."""
-    for line in lines:
-        match = ENTRY.search(line)
-        if not match:
-            continue
-        if "{" in match[2]:
-            try:
-                pairs = json.loads(match[2][match[2].index("{") :])
-            except ValueError:
-                continue  # the last line of a killed run
-            # In this format fairseq writes valid_nll_loss where the other has nll_loss.
-            pairs = {name.removeprefix("valid_"): str(value) for name, value in pairs.items()}
-        else:
-            pairs = dict(FIELD.findall(match[2]))
-        fields = {name: float(value) for name, value in pairs.items() if NUMBER.fullmatch(value)}
-        if "num_updates" in fields:
-            yield match[1], fields
+def _numbers(entry: str) -> dict[str, float]:
+    """The numbers of an entry about validation, under the names that the format ``simple`` gives them."""
+    if "{" not in entry:
+        return numbers(dict(FIELD.findall(entry)))
+    try:
+        told = json.loads(entry[entry.index("{") :])
+    except ValueError:
+        return {}  # the last line of a killed run
+    return numbers({name.removeprefix("valid_"): value for name, value in told.items()})

@@ -15,20 +15,9 @@ table { border-collapse: collapse; font-size: 13px; font-variant-numeric: tabula
 th, td { padding: 3px 9px; border-bottom: 1px solid #ddd; text-align: right; vertical-align: top; }
 th:first-child, td:first-child { text-align: left; }
 .wide { overflow-x: auto; }
-.curves { display: grid; grid-template-columns: repeat(auto-fit, minmax(420px, 1fr)); gap: 1em; }
 .note { color: #555; font-size: 13px; overflow-wrap: anywhere; }
-.legend span { margin-right: 1.4em; white-space: nowrap; }
-.legend svg { width: 30px; height: 8px; vertical-align: middle; margin-right: 5px; }
-svg text { font: 12px system-ui, sans-serif; fill: #333; }
-svg .title { font-weight: 600; font-size: 13px; }
-svg .x { text-anchor: middle; } svg .y { text-anchor: end; } svg .grid { stroke: #e4e4e4; }
+svg { max-width: 100%; height: auto; }
 """
-CURVES = (
-    ("Validation loss over updates", True, False),
-    ("Validation loss over time", True, True),
-    ("Training loss over updates", False, False),
-    ("Training loss over time", False, True),
-)
 CURVES_NOTE = (
     "Unsmoothed losses in bits a target token; training with dropout, validation without. A line is the mean over an "
     "arm's seeds, the band their range. Minutes are minutes of updates, on the machines named below: other programs on "
@@ -56,14 +45,8 @@ def html(arms: Sequence[Arm], tables: Sequence[Table]) -> str:
         _table(tables[0]),
         "<h2>Curves</h2>",
         f'<p class="note">{escape(CURVES_NOTE)}</p>',
-        _legend(arms),
-        '<div class="curves">',
+        chart.as_svg(chart.draw(arms)),
     ]
-    for name, validation, over_time in CURVES:
-        lines = [chart.arm_line(arm, validation, over_time) for arm in arms]
-        drawing = chart.draw(lines, f"{name}, bits a token", "minutes" if over_time else "updates")
-        parts.append(f"<div>{drawing or f'<p>{escape(name)}: not logged.</p>'}</div>")
-    parts.append("</div>")
     parts += [_table(table) for table in tables[1:-1]]
     parts.append(f"<details><summary>{escape(tables[-1].title)}</summary>{_table(tables[-1])}</details>")
     return "\n".join([*parts, "</body></html>", ""])
@@ -102,15 +85,3 @@ def _table(table: Table) -> str:
         f'<h2>{escape(table.title)}</h2>\n<p class="note">{escape(table.note)}</p>\n'
         f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>\n{body}\n</tbody></table></div>'
     )
-
-
-def _legend(arms: Sequence[Arm]) -> str:
-    entries = []
-    for number, arm in enumerate(arms):
-        colour, dashes = chart.style(number)
-        dashed = f' stroke-dasharray="{dashes}"' if dashes else ""
-        entries.append(
-            f'<span><svg viewBox="0 0 30 8"><line x1="0" x2="30" y1="4" y2="4" stroke="{colour}" stroke-width="2.5"'
-            f"{dashed}/></svg>{escape(arm.name)}</span>"
-        )
-    return f'<p class="legend">{"".join(entries)}</p>'

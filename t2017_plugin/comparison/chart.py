@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -34,7 +35,9 @@ def arm_line(arm: Arm, validation: bool, over_time: bool) -> Line:
     """The mean curve of an arm's seeds, at the updates that all of them logged; time is in minutes, a mean as well."""
     curves = [run.curves.validation if validation else run.curves.training for run in arm.runs]
     by_updates = [{point.updates: point for point in curve} for curve in curves]
-    common = sorted(set.intersection(*(set(points) for points in by_updates)))
+    shared = sorted(set.intersection(*(set(points) for points in by_updates)))
+    # A run that diverged logs losses that are no numbers.
+    common = [updates for updates in shared if all(math.isfinite(points[updates].bits) for points in by_updates)]
     columns: list[list[Point]] = [[points[updates] for points in by_updates] for updates in common]
     bits = [[point.bits for point in column] for column in columns]
     x = [

@@ -56,8 +56,9 @@ class Curves:
 
     @property
     def last_training_loss(self) -> float:
-        """Mean over the intervals of the last tenth of the updates: one interval alone is noisy."""
-        return float(np.mean([point.bits for point in self.training if point.updates > 0.9 * self.updates]))
+        """Mean over the intervals that end in the last tenth of the updates: one interval alone is noisy."""
+        last = self.training[-1].updates
+        return float(np.mean([point.bits for point in self.training if point.updates > 0.9 * last]))
 
 
 def read_curves(path: Path) -> Curves:

@@ -68,6 +68,17 @@ def test_memory_of_a_gpu_is_its_own_less_what_was_free(tmp_path):
     assert curves_of(tmp_path, [card, *free]).device_bytes == round(10.5 * 2**30)
 
 
+def test_a_run_of_one_interval_and_a_diverged_one_have_curves_too(tmp_path):
+    stopped = "2026 | INFO | fairseq_cli.train | Stopping training due to num_updates: 60 >= max_update: 60"
+    short = curves_of(tmp_path, [interval(50, 3.0, 9000.0), validation(25, 4.0), stopped])
+    assert (short.updates, short.last_training_loss) == (60, 3.0)
+    assert short.validation == [Point(25, 2.5, 4.0)]  # half way to the first interval's end
+    lines = [*log(), interval(250, math.nan, 9000.0), interval(300, math.nan, 9000.0)]
+    diverged = group([read_run(make_run(tmp_path, "t2017", log=lines))])
+    assert chart.arm_line(diverged[0], validation=False, over_time=False).x == [50, 100, 150, 200]
+    assert "<svg" in chart.as_svg(chart.draw(diverged))
+
+
 def test_a_log_without_updates_is_refused(tmp_path):
     with pytest.raises(UsageError, match="tells of no update"):
         curves_of(tmp_path, log()[:1])

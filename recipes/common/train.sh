@@ -1,5 +1,6 @@
 # shellcheck shell=bash
 # Step 2: fairseq-train with the flags of the settings file, on the devices there are, gone on with after an interruption.
+# A job may set MEASURE to a command that runs another one, such as recipes/common/peak_memory.py.
 # shellcheck disable=SC2034  # STEPS and FACTS are read by step and as_facts
 
 train() {
@@ -26,7 +27,7 @@ train_from_where_it_stands() {
     resumed=$(helper common.resume_point "$checkpoints")
     [[ -z $resumed ]] || say "training goes on from $resumed"
     gpus=$(helper common.machine --output "$ARM_RUN/machine.json" --root "$ROOT")
-    launch "$gpus" "$ARM_RUN/logs/train.log" fairseq-train "${FLAGS[@]}"
+    launch "$gpus" "$ARM_RUN/logs/train.log" ${MEASURE[@]+"${MEASURE[@]}"} fairseq-train "${FLAGS[@]}"
 }
 
 # Trains with one process, one for each GPU, or several on the CPUs; extra arguments win over those before.

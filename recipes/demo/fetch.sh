@@ -1,8 +1,9 @@
 # shellcheck shell=bash
-# Fetches the corpus by package name and checks it by hash.
+# Fetches the corpus by package name and checks it by hash. Another job may set these four for its own corpus.
 
 RELEASE=homeassistant==2026.11.0
 WHEEL=${T2017_CACHE:-$ROOT/runs/cache}/homeassistant-2026.11.0-py3-none-any.whl
+MEGABYTES=68
 WHEEL_SHA256=7ca5fbde9dea879ac7723949fc84347aac5182e6309c357b2e4973fd391b00f7
 
 has_the_right_hash() {
@@ -19,7 +20,7 @@ fetch() {
     fi
     mkdir -p "$(dirname "$WHEEL")" "$RUN/logs"
     folder=$(mktemp -d "$(dirname "$WHEEL")/.download.XXXXXX")
-    say "fetch: downloading $RELEASE (68 MB)"
+    say "fetch: downloading $RELEASE ($MEGABYTES MB)"
     if ! (run_logged "$RUN/logs/fetch.log" python -m pip download --no-deps --ignore-requires-python \
         --only-binary=:all: --retries 2 --timeout 60 --dest "$folder" "$RELEASE"); then
         rm -rf "$folder"

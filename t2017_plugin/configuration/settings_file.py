@@ -48,11 +48,7 @@ def read_settings(path: Path, overrides: Sequence[str] = ()) -> list[Setting]:
     """
     tree, lines = _load(path)
     where = {key: f"{path}, line {line}" for key, line in lines.items()}
-    for override in overrides:
-        if not (match := ASSIGNMENT.fullmatch(override)) or "." not in match[1]:
-            raise UsageError(f"--set {override}: write section.name=value, for instance optimization.max_update=100")
-        OmegaConf.update(tree, match[1], _scalar(match[2]), force_add=True)
-        where[match[1]] = f"--set {override}"
+    where |= {key: f"--set {override}" for key, override in _override(tree, overrides)}
     try:
         content = OmegaConf.to_container(tree, resolve=True)
     except OmegaConfBaseException as error:
@@ -65,6 +61,30 @@ def read_settings(path: Path, overrides: Sequence[str] = ()) -> list[Setting]:
         for name, value in _flat(values):
             settings.append(Setting(section, name, value, where.get(f"{section}.{name}", str(path))))
     return settings
+
+
+def flat_settings(content: dict[str, Any], overrides: Sequence[str] = ()) -> dict[str, Any]:
+    """Dotted names and values of settings that were read before, with overrides; environment variables stay as named.
+
+    Raises:
+        UsageError: an override is malformed.
+    """
+    tree = OmegaConf.create(content)
+    _override(tree, overrides)
+    plain = OmegaConf.to_container(tree, resolve=False)
+    assert isinstance(plain, dict)
+    return dict(_flat(plain))
+
+
+def _override(tree: Any, overrides: Sequence[str]) -> list[tuple[str, str]]:
+    """Put overrides into a tree; each is returned with its dotted name."""
+    done = []
+    for override in overrides:
+        if not (match := ASSIGNMENT.fullmatch(override)) or "." not in match[1]:
+            raise UsageError(f"--set {override}: write section.name=value, for instance optimization.max_update=100")
+        OmegaConf.update(tree, match[1], _scalar(match[2]), force_add=True)
+        done.append((match[1], override))
+    return done
 
 
 def _load(path: Path) -> tuple[Any, dict[str, int]]:

@@ -1,0 +1,115 @@
+"""The arms of the comparison as settings files, made from configs/demo.yaml and configs/stock/demo.yaml alone.
+
+python -m recipes.compare_stock.arms plan --singles --seeds 3 --updates 4000
+python -m recipes.compare_stock.arms write --arm positions --seed 1 --updates 4000 --output arm.yaml
+"""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from recipes.common.files import write_whole
+from t2017_plugin.configuration.command_line import command_line
+from t2017_plugin.configuration.single_differences import (
+    ALL,
+    PAPER,
+    SINGLES,
+    STOCK,
+    arm_names,
+    arm_settings,
+    only_decoding,
+)
+
+CONFIGS = Path(__file__).resolve().parents[2] / "configs"
+ABOUT = {
+    PAPER: "the paper's settings",
+    STOCK: "stock fairseq's model, loss, schedule, optimiser and search",
+    ALL: "the plugin with every switch as stock has it",
+}
+
+
+def about(arm: str) -> str:
+    """What an arm is, in a few words."""
+    return ABOUT[arm] if arm in ABOUT else f"the paper's settings but {SINGLES[arm].what}"
+
+
+def settings(arm: str, seed: int, updates: int) -> dict[str, Any]:
+    """The settings of one run: the arm's, with seed and length, and with validation, whose curve is wanted."""
+    paper, stock = (
+        yaml.safe_load(path.read_text(encoding="utf-8"))
+        for path in (CONFIGS / "demo.yaml", CONFIGS / "stock" / "demo.yaml")
+    )
+    content = arm_settings(arm, paper, stock)
+    content["common"]["seed"] = seed
+    content["optimization"]["max_update"] = updates
+    content["dataset"]["disable_validation"] = False
+    return content
+
+
+def document(arm: str, seed: int, updates: int) -> str:
+    """The settings file of one run."""
+    body = yaml.safe_dump(settings(arm, seed, updates), sort_keys=False, allow_unicode=True)
+    kind = "# Decoding alone: it takes over the model of the paper's arm.\n" if only_decoding(arm) else ""
+    return f"# Arm {arm}, seed {seed}: {about(arm)}.\n{kind}# Written by recipes/compare_stock/arms.py.\n{body}"
+
+
+def plan(arms: list[str], seeds: int, updates: int, run: Path, overrides: list[str]) -> list[str]:
+    """What a comparison would run, a line a command; nothing is written but to a temporary folder."""
+    trained = [arm for arm in arms if not only_decoding(arm)]
+    lines = [
+        f"# {len(arms)} arms, {seeds} seed(s): {len(trained) * seeds} trainings of {updates:,} updates, "
+        f"{len(arms) * seeds} translations of the test set"
+    ]
+    with tempfile.TemporaryDirectory() as folder:
+        for seed in range(1, seeds + 1):
+            for arm in arms:
+                file = Path(folder) / "arm.yaml"
+                file.write_text(document(arm, seed, updates), encoding="utf-8")
+                place, data = run / "arms" / arm / f"seed{seed}", f"task.data={run / 'data-bin'}"
+                lines.append(f"# arm {arm}, seed {seed}: {about(arm)}")
+                if only_decoding(arm):
+                    lines.append(f"# takes over the model of {run / 'arms' / PAPER / f'seed{seed}'}")
+                else:
+                    flags = command_line(
+                        file, "train", [data, *overrides, f"checkpoint.save_dir={place / 'checkpoints'}"]
+                    )
+                    lines.append(shlex.join(["fairseq-train", *flags]))
+                flags = [*command_line(file, "generate", [data, *overrides]), "--path", str(place / "avg.pt")]
+                lines.append(shlex.join(["fairseq-generate", *flags]))
+    return lines
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Print the plan or the arms' names, or write one settings file."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    actions = parser.add_subparsers(dest="action", required=True)
+    planning, listing, writing = (actions.add_parser(name) for name in ("plan", "names", "write"))
+    for action in (planning, listing):
+        action.add_argument("--singles", action="store_true")
+    planning.add_argument("--seeds", type=int, default=1)
+    planning.add_argument("--set", action="append", default=[], metavar="SECTION.NAME=VALUE")
+    planning.add_argument("--run", type=Path, default=Path("runs/compare_stock"))
+    writing.add_argument("--arm", required=True)
+    writing.add_argument("--seed", type=int, default=1)
+    writing.add_argument("--output", type=Path, required=True)
+    for action in (planning, writing):
+        action.add_argument("--updates", type=int, default=4000)
+    args = parser.parse_args(argv)
+    if args.action == "plan":
+        print("\n".join(plan(arm_names(args.singles), args.seeds, args.updates, args.run, args.set)))
+    elif args.action == "names":
+        print("\n".join(arm_names(args.singles)))
+    else:
+        write_whole(args.output, document(args.arm, args.seed, args.updates))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

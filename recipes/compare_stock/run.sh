@@ -1,0 +1,53 @@
+#!/usr/bin/env bash
+# Runs the comparison: the data once, then steps 2 to 5 for each seed and arm, and t2017 compare after each seed.
+set -euo pipefail
+here=$(cd -P "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)
+# shellcheck source=job.sh
+source "$here/job.sh"
+ABOUT="Runs the comparison: the data once, then steps 2 to 5 for each seed and arm, and t2017 compare after each seed.
+Killed at any point, the same call goes on; more seeds can be added later. The page is FOLDER/report.html."
+MORE_OPTIONS="
+Not --arm and --seed, but:
+  --seeds N                 seeds 1 to N of every arm; default 3
+  --singles                 beside t2017 and stock: an arm for each single difference, and one with all of them
+  --dry-run                 print the arms and their commands, and do nothing"
+
+seeds=3 singles=() common=() DRY_RUN=""
+while (($#)); do
+    case $1 in
+        --singles) singles=(--singles) ;;
+        --dry-run) DRY_RUN=yes ;;
+        --seeds)
+            (($# > 1)) || wrong_call "$1 needs a value"
+            seeds=$2
+            shift
+            ;;
+        --arm | --seed) wrong_call "$1 is for the numbered scripts; run.sh takes --seeds and --singles" ;;
+        --help | -h) usage && exit 0 ;;
+        *) common+=("$1") ;;
+    esac
+    shift
+done
+[[ $seeds =~ ^[1-9][0-9]*$ ]] || wrong_call "--seeds $seeds: give a number from 1"
+if [[ -n $DRY_RUN ]]; then
+    read_arm_options "${common[@]}"
+    helper compare_stock.arms plan "${singles[@]}" --seeds "$seeds" --updates "$UPDATES" --run "$RUN" "${OVERRIDES[@]}"
+    exit
+fi
+RUN=$(read_arm_options "${common[@]}" && echo "$RUN")
+mapfile -t arms < <(helper compare_stock.arms names "${singles[@]}")
+((${#arms[@]})) || fail "no arms; the line above says why"
+began=$SECONDS
+bash "$here/1_prepare.sh" "${common[@]}"
+folders=()
+for ((seed = 1; seed <= seeds; seed++)); do
+    for arm in "${arms[@]}"; do
+        say "arm $arm, seed $seed of $seeds"
+        for script in 2_train 3_average 4_decode 5_score; do
+            bash "$here/$script.sh" --arm "$arm" --seed "$seed" "${common[@]}"
+        done
+        folders+=("$RUN/arms/$arm/seed$seed")
+    done
+    run t2017 compare "${folders[@]}" --output "$RUN/report.html" --markdown "$RUN/report.md"
+done
+say "all of it took $(((SECONDS - began + 30) / 60)) minutes ($((SECONDS - began)) s)"

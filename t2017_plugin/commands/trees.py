@@ -13,7 +13,7 @@ Work with bracketed trees (section 6.3). Files are those of the Penn Treebank or
   linearise  trees to the symbols that a model is trained to write, one line a tree
   rebuild    symbols and words back to trees, repaired where they are none
   score      labelled precision, recall and F1 as EVALB counts them with COLLINS.prm
-  show       a tree drawn as text, or as SVG
+  show       a tree drawn as text, SVG or PNG
 """
 EPILOG = """\
 examples:
@@ -56,7 +56,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     show = actions.add_parser("show", help="draw a tree")
     show.add_argument("trees", nargs="?", default="-", metavar="FILE", help="a file of trees (default: stdin)")
     show.add_argument("--number", type=int, default=1, metavar="N", help="which tree, from 1 (default: %(default)s)")
-    show.add_argument("--svg", metavar="FILE", help="write an SVG picture there instead of text on stdout")
+    picture = show.add_mutually_exclusive_group()
+    picture.add_argument("--svg", metavar="FILE", help="write an SVG picture there instead of text on stdout")
+    picture.add_argument("--png", metavar="FILE", help="write a PNG picture there")
     show.set_defaults(act=run_show)
 
 
@@ -143,7 +145,7 @@ def run_show(args: argparse.Namespace) -> int:
     """Draw one tree."""
     from t2017_plugin.errors import UsageError
     from t2017_plugin.files import whole_or_nothing
-    from t2017_plugin.parsing.drawing import as_svg, as_text
+    from t2017_plugin.parsing.drawing import as_svg, as_text, write_png
     from t2017_plugin.parsing.treebank import trees_of
 
     where = "stdin" if args.trees == "-" else args.trees
@@ -154,6 +156,9 @@ def run_show(args: argparse.Namespace) -> int:
     if args.svg:
         with whole_or_nothing(args.svg) as unfinished:
             unfinished.write_text(as_svg(tree), encoding="utf-8")
+    elif args.png:
+        with whole_or_nothing(args.png) as unfinished:
+            write_png(tree, unfinished)
     else:
         print(as_text(tree))
     return 0

@@ -106,6 +106,19 @@ def test_parameter_file_and_failed_sentences(tmp_path: Path, capfd) -> None:
     assert f"{rules}, line 2: 'QUOTE_LABEL POS'" in capfd.readouterr().err
 
 
+def test_a_picture_as_png(trees: Path, tmp_path: Path) -> None:
+    """Ink where labels and lines are, also for a deep tree, and with dollar signs."""
+    from matplotlib import image
+
+    deep = tmp_path / "deep.txt"
+    deep.write_text("(S " + "(NP " * 60 + "(NN $a$)" + ")" * 61 + "\n", encoding="utf-8")
+    for source, number in ((trees, "1"), (trees, "3"), (deep, "1")):
+        picture = tmp_path / "tree.png"
+        assert cli.main(["trees", "show", str(source), "--number", number, "--png", str(picture)]) == 0
+        pixels = image.imread(picture)
+        assert pixels.shape[2] == 4 and 0.001 < float((pixels[..., :3] < 0.5).mean()) < 0.2
+
+
 def test_show(trees: Path, tmp_path: Path, capfd, monkeypatch) -> None:
     give(monkeypatch, FILE)
     assert cli.main(["trees", "show", "--number", "3"]) == 0

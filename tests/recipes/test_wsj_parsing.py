@@ -18,7 +18,7 @@ RECIPE = ROOT / "recipes" / "wsj_parsing"
 pytestmark = pytest.mark.recipes
 TINY = (
     "model.layers=1 model.d_model=64 model.d_ff=64 model.heads=4 model.d_k=16 model.d_v=16 model.dropout=0.0 "
-    "model.attention_dropout=0.0 optimization.max_update=240 checkpoint.save_interval_updates=10 "
+    "model.attention_dropout=0.0 optimization.max_update=320 checkpoint.save_interval_updates=10 "
     "dataset.max_tokens=1500 lr_scheduler.warmup_updates=100 lr_scheduler.noam_scale=1.0 "
     "dataset.disable_validation=true generation.beam=2"
 ).split()

@@ -50,9 +50,11 @@ def load_ensemble(
         load_checkpoint(checkpoint)  # one line where the file is missing or damaged
         try:
             loaded, _ = checkpoint_utils.load_model_ensemble([str(checkpoint)], task=task)
-        except (RuntimeError, KeyError) as error:
+        except (RuntimeError, KeyError, UsageError) as error:
             sizes = f"{len(task.source_dictionary)} and {len(task.target_dictionary)} symbols"
             reason = " ".join(str(error).split())[:200]
+            if isinstance(error, UsageError):  # its advice is for who trains
+                reason = reason.partition(":")[0]
             raise UsageError(
                 f"{checkpoint} does not fit the dictionaries of {data_bin} ({sizes}); "
                 f"name the data-bin it was trained on ({reason})"

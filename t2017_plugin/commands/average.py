@@ -36,6 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="with --last, only those that were saved every N updates (--save-interval-updates), every N minutes "
         "(--save-interval-minutes) or at the end of epochs (default: by update or by minutes)",
     )
+    parser.set_defaults(wrong_call=parser.error)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -74,7 +75,7 @@ def _chosen(args: argparse.Namespace) -> list[Path]:
         if folders:
             raise UsageError(f"{folders[0]} is a folder; say how many of its checkpoints to average with --last N")
         if args.by:
-            raise UsageError("--by goes with --last N; named files are averaged as they are")
+            args.wrong_call("--by goes with --last N; named files are averaged as they are")
         return paths
     if len(paths) > 1:
         raise UsageError(f"--last takes one folder, {len(paths)} paths were named")

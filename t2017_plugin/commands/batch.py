@@ -6,6 +6,8 @@ import argparse
 import json
 from pathlib import Path
 
+from t2017_plugin.arguments import at_least_one
+
 SUMMARY = "max-tokens and update-freq for about 25,000 source and target tokens an update (paper, 5.1)"
 DESCRIPTION = """\
 Print --max-tokens and --update-freq for fairseq-train that give the paper's batch on G GPUs.
@@ -27,13 +29,21 @@ examples:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``t2017 batch``."""
-    parser.add_argument("--gpus", type=int, default=1, metavar="G", help="processes that train together (default: 1)")
-    parser.add_argument("--tokens", type=int, metavar="N", help="tokens a side and update (default: 25000)")
-    parser.add_argument("--data-bin", type=Path, metavar="D", help="data to count, from fairseq-preprocess")
-    parser.add_argument("--update-freq", type=int, metavar="U", help="batches of a GPU an update (default: 8 / G)")
-    parser.add_argument("--max-tokens", type=int, metavar="M", help="count these batches, choose nothing")
     parser.add_argument(
-        "--required-batch-size-multiple", type=int, default=1, metavar="N", help="as given to fairseq-train (ours: 1)"
+        "--gpus", type=at_least_one, default=1, metavar="G", help="processes that train together (default: 1)"
+    )
+    parser.add_argument("--tokens", type=at_least_one, metavar="N", help="tokens a side and update (default: 25000)")
+    parser.add_argument("--data-bin", type=Path, metavar="D", help="data to count, from fairseq-preprocess")
+    parser.add_argument(
+        "--update-freq", type=at_least_one, metavar="U", help="batches of a GPU an update (default: 8 / G)"
+    )
+    parser.add_argument("--max-tokens", type=at_least_one, metavar="M", help="count these batches, choose nothing")
+    parser.add_argument(
+        "--required-batch-size-multiple",
+        type=at_least_one,
+        default=1,
+        metavar="N",
+        help="as given to fairseq-train (ours: 1)",
     )
     parser.add_argument("-s", "--source-lang", metavar="L")
     parser.add_argument("-t", "--target-lang", metavar="L")
@@ -44,12 +54,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the flags, and what they give on the data."""
-    from t2017_plugin.errors import UsageError
     from t2017_plugin.training import batches
 
-    for name in ("gpus", "tokens", "update_freq", "max_tokens", "required_batch_size_multiple"):
-        if getattr(args, name) is not None and getattr(args, name) < 1:
-            raise UsageError(f"--{name.replace('_', '-')} is {getattr(args, name)}: it must be at least 1")
     tokens = args.tokens or batches.PAPER_TOKENS
     update_freq = args.update_freq or batches.default_update_freq(args.gpus)
     lengths = args.data_bin and batches.read_lengths(args.data_bin, "train", args.source_lang, args.target_lang)

@@ -7,6 +7,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from t2017_plugin.arguments import at_least_one, positive
+
 SUMMARY = "operations of a training: by the paper's rule (Table 2) and by counting multiply-adds"
 DESCRIPTION = """\
 Without RUN: an architecture trained as in the paper, 25,000 source and 25,000 target tokens an update.
@@ -29,13 +31,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``t2017 cost``."""
     parser.add_argument("trained", nargs="?", metavar="RUN", help="a trained run")
     parser.add_argument("--arch", default="t2017_base", metavar="ARCH", help="without RUN (default: %(default)s)")
-    parser.add_argument("--vocab", type=int, default=37_000, metavar="V", help="without RUN (default: 37000)")
-    parser.add_argument("--updates", type=int, metavar="N", help="without RUN (default: the paper's)")
-    parser.add_argument("--tokens", type=int, default=25_000, metavar="N", help="a side and update (default: 25000)")
-    parser.add_argument("--length", type=float, default=28.0, help="mean tokens of a sentence (default: 28)")
-    parser.add_argument("--hours", type=float, help="training time for the rule (default: the paper's 12 and 84)")
-    parser.add_argument("--gpus", type=int, help="for the rule (default: 8, or the run's processes)")
-    parser.add_argument("--rate", type=float, help="operations a second of one device (default: 9.5e12, a P100)")
+    parser.add_argument("--vocab", type=at_least_one, default=37_000, metavar="V", help="without RUN (default: 37000)")
+    parser.add_argument("--updates", type=at_least_one, metavar="N", help="without RUN (default: the paper's)")
+    parser.add_argument(
+        "--tokens", type=at_least_one, default=25_000, metavar="N", help="a side and update (default: 25000)"
+    )
+    parser.add_argument("--length", type=positive, default=28.0, help="mean tokens of a sentence (default: 28)")
+    parser.add_argument("--hours", type=positive, help="training time for the rule (default: the paper's 12 and 84)")
+    parser.add_argument("--gpus", type=at_least_one, help="for the rule (default: 8, or the run's processes)")
+    parser.add_argument("--rate", type=positive, help="operations a second of one device (default: 9.5e12, a P100)")
     parser.add_argument("--data-bin", type=Path, metavar="D", help="with RUN: count source tokens in it")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 

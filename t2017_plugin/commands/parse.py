@@ -6,7 +6,8 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from t2017_plugin.commands.translate import Progress, add_device_arguments, at_least_one
+from t2017_plugin.arguments import add_device_arguments, at_least_one, not_negative
+from t2017_plugin.commands.translate import Progress
 
 if TYPE_CHECKING:
     from t2017_plugin.parsing.parser import Parser
@@ -42,7 +43,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--beam", type=at_least_one, default=21, metavar="N", help="width of the search (default: %(default)s)"
     )
-    parser.add_argument("--alpha", type=float, default=0.3, metavar="A", help="length penalty (default: %(default)s)")
+    parser.add_argument(
+        "--alpha", type=not_negative, default=0.3, metavar="A", help="length penalty (default: %(default)s)"
+    )
     parser.add_argument(
         "--tokenize", action="store_true", help="the sentences are raw text: make treebank tokens first"
     )

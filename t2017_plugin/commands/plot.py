@@ -20,25 +20,39 @@ examples:
   t2017 plot runs/demo/t2017 old/train.log --output both.png
 """
 
+KINDS = ("png", "svg", "pdf")
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``t2017 plot``."""
     parser.add_argument("runs", nargs="+", metavar="RUN", help="a log, or a folder with one")
-    parser.add_argument("--output", type=Path, metavar="FILE", help="default: curves.png beside the first RUN's log")
+    parser.add_argument(
+        "--output",
+        type=Path,
+        metavar="FILE",
+        help="a .png, .svg or .pdf; default: curves.png beside the first RUN's log",
+    )
     parser.add_argument("--from-update", type=int, default=0, metavar="N", help="leave out what was before")
 
 
 def run(args: argparse.Namespace) -> int:
     """Draw, and print the file's name."""
+    from t2017_plugin.errors import UsageError
     from t2017_plugin.files import whole_or_nothing
     from t2017_plugin.training.log import find_logs
 
     first = Path(args.runs[0])
     output = args.output or (first if first.is_dir() else first.parent) / "curves.png"
+    kind = output.suffix.lower().removeprefix(".")
+    if kind not in KINDS:
+        raise UsageError(f"{output}: the name of a picture ends in {', '.join(f'.{kind}' for kind in KINDS)}")
     logs = [log for name in args.runs for log in find_logs(name)]
+    ends = max((update for log in logs for update in log.column("nll_loss")[0]), default=0)
+    if ends < args.from_update:
+        raise UsageError(f"no update from {args.from_update:,} on: the log ends at {ends:,}")
     figure = draw(logs, args.from_update)
     with whole_or_nothing(output) as unfinished:
-        figure.savefig(unfinished, format="png", dpi=120)
+        figure.savefig(unfinished, format=kind, dpi=120)
     print(output)
     return 0
 

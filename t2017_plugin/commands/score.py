@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from t2017_plugin.commands.translate import add_device_arguments
+from t2017_plugin.arguments import add_device_arguments
 
 SUMMARY = "print both BLEUs of a translation or a run: sacreBLEU, and the paper's on split tokens"
 DESCRIPTION = """\
@@ -144,8 +144,15 @@ def scores_of(
     """All scores of raw texts as plain data, for JSON."""
     import dataclasses
 
+    from sacremoses.corpus import NonbreakingPrefixes
+
     from t2017_plugin.scoring.bleu import chrf_score, paper_score, sacrebleu_score
 
+    if target_lang not in NonbreakingPrefixes().available_langs.values():
+        print(
+            f"warning: Moses has no rules for {target_lang!r}: the paper's BLEU is of tokens made by English ones",
+            file=sys.stderr,
+        )
     chrf, chrf_signature = chrf_score(hypotheses, references)
     scores = {
         "sentences": len(references),

@@ -8,6 +8,8 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from t2017_plugin.arguments import add_device_arguments, at_least_one, not_negative
+
 if TYPE_CHECKING:
     from t2017_plugin.translator import Hypothesis, Translator
 
@@ -32,13 +34,6 @@ UNKNOWN_SHARE = 0.01
 PROGRESS_SECONDS = 10.0
 
 
-def at_least_one(text: str) -> int:
-    """A number from 1 on, for argparse."""
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 on")
-    return int(text)
-
-
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``t2017 translate``."""
     parser.add_argument(
@@ -52,7 +47,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--beam", type=at_least_one, default=4, metavar="N", help="width of the search (default: %(default)s)"
     )
-    parser.add_argument("--alpha", type=float, default=0.6, metavar="A", help="length penalty (default: %(default)s)")
+    parser.add_argument(
+        "--alpha", type=not_negative, default=0.6, metavar="A", help="length penalty (default: %(default)s)"
+    )
     parser.add_argument("--nbest", type=at_least_one, default=1, metavar="N", help="print the best N, at most the beam")
     parser.add_argument("--scores", action="store_true", help="print scores before the text")
     parser.add_argument("--tokenized", action="store_true", help="print Moses tokens rather than joined text")
@@ -67,21 +64,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--long-lines",
         choices=("pieces", "cut"),
         default="pieces",
-        help="lines of more than 512 tokens (BPE units): translate them in pieces, or cut them off there "
+        help="lines of more than 511 tokens (BPE units): translate them in pieces, or cut them off there "
         "(default: %(default)s); either is told on stderr",
     )
     add_device_arguments(parser)
-
-
-def add_device_arguments(parser: argparse._ActionsContainer) -> None:
-    """Where and in what precision a model computes, for all commands that search."""
-    parser.add_argument("--cpu", action="store_true", help="do not use a GPU")
-    parser.add_argument(
-        "--precision",
-        choices=("fp32", "fp16", "bf16"),
-        default="fp32",
-        help="of weights and products, whatever the model was trained in; the softmax stays in fp32 (default: fp32)",
-    )
+    parser.set_defaults(wrong_call=parser.error)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -89,6 +76,8 @@ def run(args: argparse.Namespace) -> int:
     from t2017_plugin.line_input import LineInput
     from t2017_plugin.translator import Translator
 
+    if args.nbest > args.beam:
+        args.wrong_call(f"--nbest {args.nbest} is more than --beam {args.beam}")
     translator = Translator.load(
         args.checkpoint,
         args.data_bin,
@@ -99,6 +88,7 @@ def run(args: argparse.Namespace) -> int:
         precision=args.precision,
         long_lines=args.long_lines,
     )
+    refuse_parser(translator, args)
     source = LineInput(sys.stdin.buffer)
     progress = Progress()
     done = 0
@@ -111,6 +101,19 @@ def run(args: argparse.Namespace) -> int:
         done += len(lines)
     warn(translator, source.undecodable, args)
     return 0
+
+
+def refuse_parser(translator: Translator, args: argparse.Namespace) -> None:
+    """Stops where the model writes trees.
+
+    Raises:
+        UsageError: it does.
+    """
+    from t2017_plugin.errors import UsageError
+    from t2017_plugin.parsing.symbols import are_trees
+
+    if are_trees(translator.task.target_dictionary.symbols):
+        raise UsageError(f"{args.checkpoint[0]} writes trees: use t2017 parse (with --linearised for its symbols)")
 
 
 def printed(hypotheses: Sequence[Hypothesis], number: int, args: argparse.Namespace) -> str:

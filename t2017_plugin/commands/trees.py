@@ -6,6 +6,8 @@ import argparse
 import sys
 from pathlib import Path
 
+from t2017_plugin.arguments import at_least_one
+
 SUMMARY = "linearise, rebuild, score and show constituency trees"
 DESCRIPTION = """\
 Work with bracketed trees (section 6.3). Files are those of the Penn Treebank or hold one tree a line.
@@ -55,7 +57,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
     show = actions.add_parser("show", help="draw a tree")
     show.add_argument("trees", nargs="?", default="-", metavar="FILE", help="a file of trees (default: stdin)")
-    show.add_argument("--number", type=int, default=1, metavar="N", help="which tree, from 1 (default: %(default)s)")
+    show.add_argument(
+        "--number", type=at_least_one, default=1, metavar="N", help="which tree, from 1 (default: %(default)s)"
+    )
     picture = show.add_mutually_exclusive_group()
     picture.add_argument("--svg", metavar="FILE", help="write an SVG picture there instead of text on stdout")
     picture.add_argument("--png", metavar="FILE", help="write a PNG picture there")
@@ -69,12 +73,15 @@ def run(args: argparse.Namespace) -> int:
 
 def run_linearise(args: argparse.Namespace) -> int:
     """Print the symbols of each tree, and write words and clean trees where asked to."""
+    from t2017_plugin.errors import UsageError
     from t2017_plugin.parsing.cleaning import clean, without_top
     from t2017_plugin.parsing.linearisation import linearise
     from t2017_plugin.parsing.treebank import one_line, read_trees, treebank_files, words
 
     files = [file for path in args.trees for file in (treebank_files(path) if Path(path).is_dir() else [Path(path)])]
     read = [tree for file in files for tree in read_trees(file)]
+    if not read:
+        raise UsageError(f"{', '.join(args.trees)}: there is no tree in it")
     trees = [tree for tree in (without_top(tree) if args.as_is else clean(tree) for tree in read) if tree is not None]
     for path, written in ((args.words, lambda tree: " ".join(words(tree))), (args.gold, one_line)):
         if path:

@@ -88,7 +88,7 @@ def read_run(folder: str | Path) -> Run:
     hypothesis, reference = _scored_files(folder, scored)
     hypothesis_path = _find(folder, *hypothesis)
     if hypothesis_path is None:
-        raise UsageError(f"{folder}: {hypothesis[0]} is not the translation that was scored; score it again")
+        raise UsageError(f"{folder}: {Path(hypothesis[0]).name} is not the translation that was scored; score it again")
     machine = _json(folder / "machine.json") or {}
     seed = int(settings.pop(SEED, 1))  # fairseq's own where none was given
     return Run(

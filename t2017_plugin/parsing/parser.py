@@ -13,8 +13,10 @@ from collections.abc import Callable, Iterable, Sequence
 
 from nltk.tree import Tree
 
+from t2017_plugin.errors import UsageError
 from t2017_plugin.parsing.linearisation import FORMS
 from t2017_plugin.parsing.rebuilding import Repairs, rebuild
+from t2017_plugin.parsing.symbols import are_trees
 from t2017_plugin.parsing.treebank import escape
 from t2017_plugin.tasks.parsing_2017 import PARSING_GENERATION
 from t2017_plugin.translator import Translator
@@ -52,6 +54,8 @@ class Parser:
             UsageError: a file is missing or damaged, or checkpoint and data-bin do not belong together.
         """
         translator = Translator.load(checkpoint, data_bin, beam, alpha, max_tokens, device, precision)
+        if not are_trees(translator.task.target_dictionary.symbols):
+            raise UsageError(f"{data_bin}: its target side is no trees, so its models are no parsers: t2017 translate")
         return cls(translator, form_of(translator.task.target_dictionary.symbols))
 
     def symbols(self, sentences: Sequence[str], progress: Callable[[int], None] | None = None) -> list[str]:

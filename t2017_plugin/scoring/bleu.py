@@ -60,7 +60,8 @@ def check_alignment(hypotheses: Sequence[str], references: Sequence[str], names:
 
 def sacrebleu_score(hypotheses: Sequence[str], references: Sequence[str], target_lang: str = "") -> Bleu:
     """SacreBLEU of detokenised hypotheses against the raw references, as the ``sacrebleu`` command computes it."""
-    metric = BLEU(trg_lang=target_lang)
+    # What sacrebleu says of tokenised text names an option of its own; `t2017 score` warns itself.
+    metric = BLEU(trg_lang=target_lang, force=True)
     score = metric.corpus_score(list(hypotheses), [list(references)])
     return _bleu(score, str(metric.get_signature()))
 

@@ -106,12 +106,17 @@ def test_lengths_are_the_data_bins(corpus: Corpus) -> None:
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (("--data-bin", "/nowhere"), ("/nowhere", "fairseq-preprocess")),
-        (("--gpus", 0), ("--gpus is 0",)),
-        (("--tokens", -1), ("--tokens is -1",)),
+        (("--gpus", 0), ("--gpus", "'0' is not a whole number from 1 on")),
+        (("--tokens", -1), ("--tokens", "'-1' is not")),
     ],
 )
-def test_refusals(capsys: pytest.CaptureFixture[str], call: tuple[object, ...], words: tuple[str, ...]) -> None:
-    assert main(["batch", *map(str, call)]) == 1
+def test_wrong_calls(capsys: pytest.CaptureFixture[str], call: tuple[object, ...], words: tuple[str, ...]) -> None:
+    assert main(["batch", *map(str, call)]) == 2
     error = capsys.readouterr().err
-    assert error.count("\n") == 1 and all(word in error for word in words)
+    assert all(word in error for word in words)
+
+
+def test_no_data_is_refused_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["batch", "--data-bin", "/nowhere"]) == 1
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1 and "/nowhere" in error and "fairseq-preprocess" in error

@@ -190,6 +190,12 @@ def test_several_checkpoints_are_an_ensemble(trained, data_bin, translator):
     assert all(a[0].score != pytest.approx(b[0].score, abs=1e-4) for a, b in zip(both, alone, strict=True))
 
 
+@pytest.mark.parametrize("option", [("--nbest", "9"), ("--alpha", "nan"), ("--alpha", "-1"), ("--beam", "0")], ids=str)
+def test_wrong_calls(call, option):
+    status, output, errors = call(b"one\n", *option)
+    assert (status, output) == (2, "") and "usage: t2017 translate" in errors
+
+
 def test_text_that_the_model_does_not_know_is_noticed(call):
     status, _, errors = call(as_bytes(["zero one Žluťoučký kůň."]))
     assert status == 0
@@ -236,7 +242,7 @@ def test_refusals_are_one_line(call, corpus, data_bin, trained, tmp_path):
         assert (status, output) == (1, "")
         assert message in errors and errors.count("\n") == 1, errors
     status, output, errors = call(b"one\n", "--nbest", "5", "--beam", "4")
-    assert (status, output) == (1, "") and "--nbest 5 is more than --beam 4" in errors
+    assert (status, output) == (2, "") and "--nbest 5 is more than --beam 4" in errors
     assert call(b"one\n", "--beam", "0")[0] == 2
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from t2017_plugin import cli
 from t2017_plugin.errors import UsageError
 from t2017_plugin.scoring.bleu import check_alignment, multi_bleu, paper_score, sacrebleu_score
 from t2017_plugin.scoring.texts import looks_tokenised, read_generate_log, read_text
@@ -207,3 +208,13 @@ def test_generate_log_must_be_complete(tmp_path):
         read_generate_log(write(tmp_path, "log", "D-0\t-0.5\n"), 1)
     with pytest.raises(UsageError, match="'@@' marks"):
         read_generate_log(write(tmp_path, "log", "D-0\t-0.5\tWohn@@ zimmer\n"), 1)
+
+
+def test_a_language_that_moses_does_not_know_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A slip in the name would change the paper's figure without a word: German compounds are split only for de."""
+    for name in ("hyp", "ref"):
+        (tmp_path / name).write_text("Ein E-Mail-Konto.\nNoch ein Satz.\n", encoding="utf-8")
+    texts = ["--hyp", str(tmp_path / "hyp"), "--ref", str(tmp_path / "ref")]
+    for language, told in (("de", False), ("xx", True)):
+        assert cli.main(["score", "--target-lang", language, *texts]) == 0
+        assert ("Moses has no rules for 'xx'" in capsys.readouterr().err) == told

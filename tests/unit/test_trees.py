@@ -14,6 +14,7 @@ from t2017_plugin.parsing.baseline import right_branching
 from t2017_plugin.parsing.cleaning import clean
 from t2017_plugin.parsing.linearisation import FORMS, linearise
 from t2017_plugin.parsing.rebuilding import rebuild
+from t2017_plugin.parsing.symbols import are_trees
 from t2017_plugin.parsing.treebank import (
     escape,
     is_preterminal,
@@ -162,3 +163,12 @@ def test_every_tree_of_a_treebank_comes_back() -> None:
                 assert rebuilt == cleaned if form == "t2t" else linearise(rebuilt, form) == linearise(cleaned, form)
             seen += 1
     assert seen > 0
+
+
+def test_dictionaries_of_trees_and_of_words_are_told_apart() -> None:
+    special = ["<s>", "<pad>", "</s>", "<unk>"]
+    assert are_trees([*special, "S", "/S", "NP", "/NP", "DT", "NN", "."])
+    assert are_trees([*special, "(S", ")S", "(NP", ")NP", "XX"])
+    words = [*special, "und", "/", "/und", ")", "(", "(s", ")s", *(f"w{number}" for number in range(200))]
+    assert not are_trees(words)
+    assert not are_trees(special)

@@ -7,7 +7,8 @@ With a checkpoint of stock's ``transformer`` the weights are copied into ours (s
 and the test set is translated, in batches by tokens and one by one. Without one, untrained weights of a named size
 write exactly 20 tokens for each of 64 sources, so that all do the same work. Beam 4 and alpha 0.6 everywhere: ours by
 the paper's rules and, as a second arm, by fairseq's; stock and CTranslate2 by their own. CTranslate2, if it is
-installed, computes in float32 too. Memory is that of a process in which one arm alone translates in batches.
+installed, computes in float32 too, and on a CPU only. Memory is that of a process in which one arm alone translates
+in batches, beyond the loaded model.
 """
 
 import argparse
@@ -30,6 +31,7 @@ from torch import Tensor
 from benchmarks.engines import ctranslate2_arm
 from benchmarks.timing import alternate, ratios, report
 from t2017_plugin.audit.instruments import make_pairs, make_stock, make_task
+from t2017_plugin.checkpoints.for_inference import PRECISIONS
 from t2017_plugin.decoding.generator import PaperGenerator
 from t2017_plugin.decoding.stock_search import StockSearch
 from t2017_plugin.interop.stock import STOCK_SWITCHES, from_stock
@@ -55,10 +57,11 @@ def twin(stock: Any, task: Any) -> T2017Transformer:
     return model.eval()
 
 
-def collate(sources: list[Tensor]) -> dict[str, Any]:
+def collate(sources: list[Tensor], device: str = "cpu") -> dict[str, Any]:
     """A batch of sources, padded on the left as stock does (ours takes either side)."""
-    tokens = data_utils.collate_tokens(sources, 1, 2, left_pad=True)
-    return {"net_input": {"src_tokens": tokens, "src_lengths": torch.tensor([len(source) for source in sources])}}
+    tokens = data_utils.collate_tokens(sources, 1, 2, left_pad=True).to(device)
+    lengths = torch.tensor([len(source) for source in sources], device=device)
+    return {"net_input": {"src_tokens": tokens, "src_lengths": lengths}}
 
 
 def by_tokens(order: list[int], sources: list[Tensor], limit: int) -> list[list[int]]:
@@ -74,10 +77,10 @@ def by_tokens(order: list[int], sources: list[Tensor], limit: int) -> list[list[
     return batches
 
 
-def sorted_batches(sources: list[Tensor], limit: int) -> list[dict[str, Any]]:
+def sorted_batches(sources: list[Tensor], limit: int, device: str) -> list[dict[str, Any]]:
     """Sources of like length together, at most ``limit`` padded tokens a batch."""
     order = sorted(range(len(sources)), key=lambda place: len(sources[place]))
-    return [collate([sources[place] for place in batch]) for batch in by_tokens(order, sources, limit)]
+    return [collate([sources[place] for place in batch], device) for batch in by_tokens(order, sources, limit)]
 
 
 def from_checkpoint(checkpoint: Path, data_bin: Path) -> tuple[Any, Any, list[Tensor]]:
@@ -101,12 +104,13 @@ def generators(args: argparse.Namespace, arms: list[str]) -> tuple[dict[str, Any
     stock, task, sources = (
         from_checkpoint(args.checkpoint, args.data_bin) if trained else untrained(args.size, args.vocabulary)
     )
+    stock = stock.to(args.device, PRECISIONS[args.precision])
     dictionary = task.target_dictionary
     forced = {} if trained else {"max_len_a": 0, "max_len_b": WRITTEN - 1, "min_len": WRITTEN - 1}
     stock_lengths = forced or {"max_len_a": 1, "max_len_b": 50, "min_len": 1}
     searches: dict[str, Any] = {}
     if {PAPER, STOCKS_RULE} & set(arms):
-        ours = twin(stock, task)
+        ours = twin(stock, task).to(args.device, PRECISIONS[args.precision])
         # As fairseq-generate does with every model before it searches.
         ours.make_generation_fast_()
         searches[PAPER] = PaperGenerator([ours], dictionary, Namespace(beam=4, lenpen=0.6, nbest=1, **forced))
@@ -131,7 +135,13 @@ def turn(search: Any, batches: list[dict[str, Any]]) -> Callable[[], None]:
 def measure_memory(args: argparse.Namespace) -> int:
     """Prints what the process takes at most in MiB, beyond what it has when the model is there."""
     searches, _, _, sources = generators(args, [args.memory_of])
-    batches = sorted_batches(sources, args.max_tokens)
+    batches = sorted_batches(sources, args.max_tokens, args.device)
+    if args.device == "cuda":
+        torch.cuda.reset_peak_memory_stats()
+        loaded = torch.cuda.memory_allocated()
+        turn(searches[args.memory_of], batches)()
+        print((torch.cuda.max_memory_allocated() - loaded) / 2**20)
+        return 0
     Path("/proc/self/clear_refs").write_text("5")  # forgets the highest memory so far
     before = status("VmRSS")
     turn(searches[args.memory_of], batches)()
@@ -161,6 +171,8 @@ def main() -> int:
     parser.add_argument("--max-tokens", type=int, default=4_000, help="of a batch (default: 4000)")
     parser.add_argument("--one-by-one", type=int, default=50, help="sentences of that measurement (default: 50)")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    parser.add_argument("--precision", choices=tuple(PRECISIONS), default="fp32", help="of both arms (default: fp32)")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     parser.add_argument("--output", type=Path, help="write the figures as JSON as well")
     parser.add_argument("--memory-of", help=argparse.SUPPRESS)
@@ -178,12 +190,17 @@ def main() -> int:
     written = None if args.checkpoint else WRITTEN
     rows = []
     for how, batches, chosen, limit in (
-        (f"batches of {args.max_tokens} tokens", sorted_batches(sources, args.max_tokens), sources, args.max_tokens),
-        ("one by one", [collate([source]) for source in few], few, 0),
+        (
+            f"batches of {args.max_tokens} tokens",
+            sorted_batches(sources, args.max_tokens, args.device),
+            sources,
+            args.max_tokens,
+        ),
+        ("one by one", [collate([source], args.device) for source in few], few, 0),
     ):
         arms: dict[str, Callable[[], Any]] = {arm: turn(search, batches) for arm, search in searches.items()}
         with tempfile.TemporaryDirectory() as folder:
-            if importlib.util.find_spec("ctranslate2"):
+            if args.device == "cpu" and args.precision == "fp32" and importlib.util.find_spec("ctranslate2"):
                 arms[OTHER] = ctranslate2_arm(stock, dictionary, chosen, Path(folder), limit, written)
             seconds = alternate(arms, args.rounds)
         for arm in arms:
@@ -198,7 +215,7 @@ def main() -> int:
                     "memory of the search, MiB": f"{memory(arm):.0f}" if limit and arm in searches else "",
                 }
             )
-    report(f"beam 4, {args.checkpoint or args.size}, {len(sources)} sentences", rows, args.output)
+    report(f"beam 4, {args.precision}, {args.checkpoint or args.size}, {len(sources)} sentences", rows, args.output)
     return 0
 
 

@@ -130,6 +130,9 @@ if [[ $device == cuda ]]; then
         --warmup 5 --output "$out/base_bf16.json"
     check speed_base_fp16 60 python3 -m benchmarks.train --size base --device cuda --precision fp16 --rounds 30 \
         --warmup 5 --output "$out/base_fp16.json"
+    check speed_decode_fp32 60 python3 -m benchmarks.decode --size base --device cuda --output "$out/decode_fp32.json"
+    check speed_decode_fp16 60 python3 -m benchmarks.decode --size base --device cuda --precision fp16 \
+        --output "$out/decode_fp16.json"
     check speed_big_bf16 90 python3 -m benchmarks.train --size big --device cuda --precision bf16 --rounds 20 \
         --warmup 5 --output "$out/big_bf16.json"
     check speed_base_compiled 120 python3 -m benchmarks.train --size base --device cuda --precision bf16 --compile \
@@ -138,6 +141,9 @@ else
     echo "left out: overflow (fairseq scales the loss on a GPU only; tests/commands/test_precision.py drives it here)"
     check speed_tiny_fp32 90 python3 -m benchmarks.train --size tiny --rounds 2 --output "$out/tiny_fp32.json"
     check speed_tiny_bf16 90 python3 -m benchmarks.train --size tiny --precision bf16 --rounds 2
+    check speed_decode_fp32 90 python3 -m benchmarks.decode --size tiny --vocabulary 4000 --rounds 2 \
+        --output "$out/decode_fp32.json"
+    check speed_decode_bf16 90 python3 -m benchmarks.decode --size tiny --vocabulary 4000 --rounds 2 --precision bf16
 fi
 grep -h "^|" "$out"/speed_*.log 2>/dev/null
 echo "$failures failed; $SECONDS s; logs in $out"

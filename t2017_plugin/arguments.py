@@ -36,6 +36,32 @@ def _number(text: str) -> float:
         return math.nan
 
 
+def add_search_arguments(parser: argparse.ArgumentParser, beam: int, alpha: float, max_tokens: int) -> None:
+    """The model, its data, and the search, for commands that turn lines of stdin into lines of stdout."""
+    parser.add_argument(
+        "--checkpoint",
+        required=True,
+        nargs="+",
+        metavar="FILE",
+        help="the trained model, for instance an average; several are an ensemble, the mean of their probabilities",
+    )
+    parser.add_argument("--data-bin", required=True, metavar="DIR", help="the binarised data it was trained on")
+    parser.add_argument(
+        "--beam", type=at_least_one, default=beam, metavar="N", help="width of the search (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--alpha", type=not_negative, default=alpha, metavar="A", help="length penalty (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--max-tokens",
+        type=at_least_one,
+        default=max_tokens,
+        metavar="N",
+        help="source tokens (BPE units) of a batch, padding included (default: %(default)s)",
+    )
+    add_device_arguments(parser)
+
+
 def add_device_arguments(parser: argparse._ActionsContainer) -> None:
     """Where and in what precision a model computes, for all commands that search."""
     parser.add_argument("--cpu", action="store_true", help="do not use a GPU")

@@ -4,14 +4,5 @@ set -euo pipefail
 here=$(cd -P "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)
 # shellcheck source=job.sh
 source "$here/job.sh"
-# shellcheck disable=SC2034  # printed by --help
-ABOUT="Step 5: scores the translation (t2017 score: sacreBLEU and the paper's BLEU) and writes the report.
-$VARIABLES
-"
-# shellcheck source=../common/finish.sh
-source "$RECIPES/common/finish.sh"
-# shellcheck source=../common/prepare.sh
-source "$RECIPES/common/prepare.sh"
-read_wmt14_options "$@"
-SCORE_FLAGS=(--expect-lines 3003 --normalise-punctuation)
-score
+# shellcheck source=../wmt14_common/steps/5_score.sh
+source "$RECIPES/wmt14_common/steps/5_score.sh"

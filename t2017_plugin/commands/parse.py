@@ -6,8 +6,8 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from t2017_plugin.arguments import add_device_arguments, at_least_one, not_negative
-from t2017_plugin.commands.translate import Progress
+from t2017_plugin.arguments import add_search_arguments
+from t2017_plugin.commands.translate import Progress, warn_undecodable
 
 if TYPE_CHECKING:
     from t2017_plugin.parsing.parser import Parser
@@ -32,32 +32,11 @@ examples:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``t2017 parse``."""
-    parser.add_argument(
-        "--checkpoint",
-        required=True,
-        nargs="+",
-        metavar="FILE",
-        help="the trained model, for instance an average; several are an ensemble, the mean of their probabilities",
-    )
-    parser.add_argument("--data-bin", required=True, metavar="DIR", help="the binarised data it was trained on")
-    parser.add_argument(
-        "--beam", type=at_least_one, default=21, metavar="N", help="width of the search (default: %(default)s)"
-    )
-    parser.add_argument(
-        "--alpha", type=not_negative, default=0.3, metavar="A", help="length penalty (default: %(default)s)"
-    )
+    add_search_arguments(parser, beam=21, alpha=0.3, max_tokens=1000)
     parser.add_argument(
         "--tokenize", action="store_true", help="the sentences are raw text: make treebank tokens first"
     )
     parser.add_argument("--linearised", action="store_true", help="print the symbols the model writes, not repaired")
-    parser.add_argument(
-        "--max-tokens",
-        type=at_least_one,
-        default=1000,
-        metavar="N",
-        help="source tokens (BPE units) of a batch, padding included (default: %(default)s)",
-    )
-    add_device_arguments(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -102,9 +81,4 @@ def warn(parser: Parser, undecodable: list[int], repaired: list[Repairs]) -> Non
             f"are joined under one S: {translator.cut_lines}",
             file=sys.stderr,
         )
-    if undecodable:
-        print(
-            f"warning: lines that are not UTF-8: {len(undecodable)}, the first is line {undecodable[0]}; "
-            "their wrong bytes became U+FFFD",
-            file=sys.stderr,
-        )
+    warn_undecodable(undecodable)

@@ -8,7 +8,7 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from t2017_plugin.arguments import add_device_arguments, at_least_one, not_negative
+from t2017_plugin.arguments import add_search_arguments, at_least_one
 
 if TYPE_CHECKING:
     from t2017_plugin.translator import Hypothesis, Translator
@@ -36,30 +36,10 @@ PROGRESS_SECONDS = 10.0
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``t2017 translate``."""
-    parser.add_argument(
-        "--checkpoint",
-        required=True,
-        nargs="+",
-        metavar="FILE",
-        help="the trained model, for instance an average; several are an ensemble, the mean of their probabilities",
-    )
-    parser.add_argument("--data-bin", required=True, metavar="DIR", help="the binarised data it was trained on")
-    parser.add_argument(
-        "--beam", type=at_least_one, default=4, metavar="N", help="width of the search (default: %(default)s)"
-    )
-    parser.add_argument(
-        "--alpha", type=not_negative, default=0.6, metavar="A", help="length penalty (default: %(default)s)"
-    )
+    add_search_arguments(parser, beam=4, alpha=0.6, max_tokens=4000)
     parser.add_argument("--nbest", type=at_least_one, default=1, metavar="N", help="print the best N, at most the beam")
     parser.add_argument("--scores", action="store_true", help="print scores before the text")
     parser.add_argument("--tokenized", action="store_true", help="print Moses tokens rather than joined text")
-    parser.add_argument(
-        "--max-tokens",
-        type=at_least_one,
-        default=4000,
-        metavar="N",
-        help="source tokens (BPE units) of a batch, padding included (default: %(default)s)",
-    )
     parser.add_argument(
         "--long-lines",
         choices=("pieces", "cut"),
@@ -67,7 +47,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="lines of more than 511 tokens (BPE units): translate them in pieces, or cut them off there "
         "(default: %(default)s); either is told on stderr",
     )
-    add_device_arguments(parser)
     parser.set_defaults(wrong_call=parser.error)
 
 
@@ -110,9 +89,9 @@ def refuse_parser(translator: Translator, args: argparse.Namespace) -> None:
         UsageError: it does.
     """
     from t2017_plugin.errors import UsageError
-    from t2017_plugin.parsing.symbols import are_trees
+    from t2017_plugin.parsing.symbols import form_of
 
-    if are_trees(translator.task.target_dictionary.symbols):
+    if form_of(translator.task.target_dictionary.symbols):
         raise UsageError(f"{args.checkpoint[0]} writes trees: use t2017 parse (with --linearised for its symbols)")
 
 
@@ -181,6 +160,11 @@ def warn(translator: Translator, undecodable: Sequence[int], args: argparse.Name
             f"{translator.cut_lines}",
             file=sys.stderr,
         )
+    warn_undecodable(undecodable)
+
+
+def warn_undecodable(undecodable: Sequence[int]) -> None:
+    """Say on stderr which lines were not UTF-8."""
     if undecodable:
         print(
             f"warning: lines that are not UTF-8: {len(undecodable)}, the first is line {undecodable[0]}; "

@@ -1,6 +1,7 @@
 """The paper's search as a fairseq generator."""
 
 import logging
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
@@ -38,7 +39,7 @@ OTHER_SEARCHES: dict[str, Any] = {
 }
 
 
-class SearchGenerator:
+class SearchGenerator(ABC):
     """What both searches share: the interface of fairseq's ``SequenceGenerator``.
 
     Args:
@@ -59,13 +60,13 @@ class SearchGenerator:
         # fairseq removes these from the text it prints.
         self.symbols_to_strip_from_output = {self.eos}
 
+    @abstractmethod
     def limits(self, source: Tensor) -> list[int]:
         """Most tokens, with EOS, for each sentence of a batch. Shape: source: (B, S), padded."""
-        raise NotImplementedError
 
+    @abstractmethod
     def rule(self, limits: list[int], device: torch.device) -> PaperRule | StockRule:
         """When hypotheses finish and sentences are done."""
-        raise NotImplementedError
 
     @torch.no_grad()
     def generate(

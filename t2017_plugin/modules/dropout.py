@@ -1,7 +1,8 @@
 """Dropout (section 5.4): each value is zero with probability P_drop, the others are divided by 1 - P_drop.
 
 On a CPU drawing the zeros costs more than anything else that is not a matrix product. torch draws a double for each
-value; here it is a float, from 24 random bits, which takes half the time. The probability is met to 2^-24.
+value; here it is a float, from 24 random bits, which takes less time (docs/performance.md). The probability is met to
+2^-24.
 """
 
 from typing import Any

@@ -45,30 +45,23 @@ def write_png(tree: Tree, path: Path) -> None:
 
 def _layout(tree: Tree) -> tuple[list[tuple[float, float, str]], list[tuple[tuple[float, float], tuple[float, float]]]]:
     """Place and text of every node and word, and the lines between them; without recursion, for trees of any depth."""
-    order: list[tuple[Tree | str, int, int]] = [(tree, 0, -1)]  # node, depth, its parent's place in this list
-    todo = [0]
-    while todo:
-        parent = todo.pop()
-        node, depth, _ = order[parent]
-        for child in node if isinstance(node, Tree) else ():
-            order.append((child, depth + 1, parent))
-        first = len(order) - (len(node) if isinstance(node, Tree) else 0)
-        todo.extend(range(len(order) - 1, first - 1, -1))
-    deepest = max(depth for _, depth, _ in order)
-    # Words from left to right: the order in which a walk from the top meets them.
+    order: list[tuple[Tree | str, int, int]] = []  # node, depth, its parent's place in this list; parents come first
     children: dict[int, list[int]] = {}
-    for place, (_, _, parent) in enumerate(order):
-        children.setdefault(parent, []).append(place)
-    x, walk, words = [0.0] * len(order), [0], 0
-    while walk:
-        place = walk.pop()
+    todo: list[tuple[Tree | str, int, int]] = [(tree, 0, -1)]
+    while todo:
+        node, depth, parent = todo.pop()
+        children.setdefault(parent, []).append(len(order))
+        if isinstance(node, Tree):
+            todo += [(child, depth + 1, len(order)) for child in reversed(node)]
+        order.append((node, depth, parent))
+    x, word = [0.0] * len(order), 0
+    for place in range(len(order)):
         if place not in children:
-            x[place], words = float(words), words + 1
-        walk.extend(reversed(children.get(place, [])))
-    for place in range(len(order) - 1, -1, -1):
+            x[place], word = float(word), word + 1
+    for place in reversed(range(len(order))):
         if place in children:
-            below = children[place]
-            x[place] = (x[below[0]] + x[below[-1]]) / 2
+            x[place] = (x[children[place][0]] + x[children[place][-1]]) / 2
+    deepest = max(depth for _, depth, _ in order)
     y = [-float(deepest if isinstance(node, str) else depth) for node, depth, _ in order]
     places = [(x[i], y[i], node if isinstance(node, str) else node.label()) for i, (node, _, _) in enumerate(order)]
     lines = [((x[parent], y[parent]), (x[i], y[i])) for i, (_, _, parent) in enumerate(order) if parent >= 0]

@@ -9,14 +9,14 @@ Every sentence gives exactly one tree with its words, in order; one without word
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
 from nltk.tree import Tree
 
 from t2017_plugin.errors import UsageError
 from t2017_plugin.parsing.linearisation import FORMS
 from t2017_plugin.parsing.rebuilding import Repairs, rebuild
-from t2017_plugin.parsing.symbols import are_trees
+from t2017_plugin.parsing.symbols import form_of
 from t2017_plugin.parsing.treebank import escape
 from t2017_plugin.tasks.parsing_2017 import PARSING_GENERATION
 from t2017_plugin.translator import Translator
@@ -54,9 +54,10 @@ class Parser:
             UsageError: a file is missing or damaged, or checkpoint and data-bin do not belong together.
         """
         translator = Translator.load(checkpoint, data_bin, beam, alpha, max_tokens, device, precision)
-        if not are_trees(translator.task.target_dictionary.symbols):
+        form = form_of(translator.task.target_dictionary.symbols)
+        if form is None:
             raise UsageError(f"{data_bin}: its target side is no trees, so its models are no parsers: t2017 translate")
-        return cls(translator, form_of(translator.task.target_dictionary.symbols))
+        return cls(translator, form)
 
     def symbols(self, sentences: Sequence[str], progress: Callable[[int], None] | None = None) -> list[str]:
         """What the model writes for each sentence, as it is: a linearised tree, well-formed or not."""
@@ -76,8 +77,3 @@ class Parser:
             rebuild(symbols.split(), words_of(sentence), self.form)
             for symbols, sentence in zip(written, sentences, strict=True)
         ]
-
-
-def form_of(symbols: Iterable[str]) -> str:
-    """The form of linearised tree that a target dictionary is of."""
-    return "vinyals" if any(symbol[0] == "(" and len(symbol) > 1 for symbol in symbols) else "t2t"

@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 
-def are_trees(symbols: Iterable[str]) -> bool:
-    """Whether these target symbols are those of linearised trees, in either form (see ``linearisation``).
+def form_of(symbols: Iterable[str]) -> str | None:
+    """The form of linearised tree (see ``linearisation``) that a target dictionary is of; None for one of words.
 
-    They are where a good part of them are opening symbols whose closing symbol is there too.
+    It is of trees where a good part of its symbols open a constituent and the symbol that closes it is there too.
     """
     known = set(symbols)
-    pairs = sum(f"/{symbol}" in known or f"){symbol[1:]}" in known for symbol in known if symbol[0] not in "/)")
-    return pairs >= 2 and pairs >= 0.05 * len(known)
+    pairs = {
+        "t2t": sum(f"/{symbol}" in known for symbol in known),
+        "vinyals": sum(symbol[0] == "(" and f"){symbol[1:]}" in known for symbol in known if len(symbol) > 1),
+    }
+    form = max(pairs, key=lambda name: pairs[name])
+    return form if pairs[form] >= 2 and pairs[form] >= 0.05 * len(known) else None

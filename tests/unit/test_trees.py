@@ -14,7 +14,7 @@ from t2017_plugin.parsing.baseline import right_branching
 from t2017_plugin.parsing.cleaning import clean
 from t2017_plugin.parsing.linearisation import FORMS, linearise
 from t2017_plugin.parsing.rebuilding import rebuild
-from t2017_plugin.parsing.symbols import are_trees
+from t2017_plugin.parsing.symbols import form_of
 from t2017_plugin.parsing.treebank import (
     escape,
     is_preterminal,
@@ -167,8 +167,7 @@ def test_every_tree_of_a_treebank_comes_back() -> None:
 
 def test_dictionaries_of_trees_and_of_words_are_told_apart() -> None:
     special = ["<s>", "<pad>", "</s>", "<unk>"]
-    assert are_trees([*special, "S", "/S", "NP", "/NP", "DT", "NN", "."])
-    assert are_trees([*special, "(S", ")S", "(NP", ")NP", "XX"])
+    assert form_of([*special, "S", "/S", "NP", "/NP", "DT", "NN", "."]) == "t2t"
+    assert form_of([*special, "(S", ")S", "(NP", ")NP", "XX"]) == "vinyals"
     words = [*special, "und", "/", "/und", ")", "(", "(s", ")s", *(f"w{number}" for number in range(200))]
-    assert not are_trees(words)
-    assert not are_trees(special)
+    assert form_of(words) is None and form_of(special) is None

@@ -84,6 +84,14 @@ step() {
     say "$name: done in $((SECONDS - began)) s"
 }
 
+# Sets the array FACTS to "--input FILE" or "--output FILE" for each line of the standard input.
+as_facts() {
+    local kind=$1 file
+    while IFS= read -r file; do
+        FACTS+=("--$kind" "$file")
+    done
+}
+
 # Stops when the files named do not all have the same number of lines.
 same_number_of_lines() {
     local first file lines
@@ -114,7 +122,7 @@ TEXT
 }
 
 # Sets RUN (the job's folder), ARM (t2017 or stock), ARM_RUN (the arm's folder), SETTINGS (the file of configs/),
-# OVERRIDES (--set ...), PROCESSES and GENERATED.
+# OVERRIDES (--set ...), PROCESSES and GENERATED. With DRY_RUN set nothing is written.
 read_options() {
     RUN=$ROOT/runs/$JOB ARM=t2017 PROCESSES="" GENERATED="" OVERRIDES=()
     while (($#)); do
@@ -141,12 +149,14 @@ read_options() {
         shift
     done
     [[ $PROCESSES =~ ^([1-9][0-9]*)?$ ]] || wrong_call "--processes $PROCESSES: give a number from 1"
-    mkdir -p "$RUN/logs"
-    RUN=$(cd "$RUN" && pwd)
+    if [[ -z ${DRY_RUN:-} ]]; then
+        mkdir -p "$RUN/logs"
+        RUN=$(cd "$RUN" && pwd)
+    fi
     ARM_RUN=$RUN/$ARM
     SETTINGS=$ROOT/configs/$([[ $ARM == t2017 ]] || echo stock/)$JOB.yaml
     if declare -F job_settings >/dev/null; then job_settings; fi
-    take_the_lock
+    [[ -n ${DRY_RUN:-} ]] || take_the_lock
 }
 
 wrong_call() {

@@ -28,14 +28,6 @@ data_bin_files() {
     printf '%s\n' "$RUN/data-bin/"{codes,text_settings.json}
 }
 
-# Sets the array FACTS to "--input FILE" or "--output FILE" for each line of the standard input.
-as_facts() {
-    local kind=$1 file
-    while IFS= read -r file; do
-        FACTS+=("--$kind" "$file")
-    done
-}
-
 prepare_data_bin() {
     local FACTS=()
     as_facts input < <(corpus_files)

@@ -97,6 +97,18 @@ show_the_batch() {
         -s "$SOURCE_LANG" -t "$TARGET_LANG" | tee "$ARM_RUN/logs/batch.txt"
 }
 
+# Chooses max-tokens for the lengths of the data, so that an update of the settings' devices holds so many tokens a side,
+# padding not counted.
+fit_the_batch() {
+    local tokens=$1 devices chosen
+    devices=$(sed -n 's/^  distributed_world_size: //p' "$SETTINGS")
+    chosen=$(t2017 batch --gpus "$devices" --update-freq 1 --tokens "$tokens" --data-bin "$RUN/data-bin" \
+        -s "$SOURCE_LANG" -t "$TARGET_LANG" --flags)
+    say "for $tokens tokens a side and update on $devices devices: $chosen"
+    chosen=${chosen#--max-tokens }
+    OVERRIDES=(--set "dataset.max_tokens=${chosen%% *}" "${OVERRIDES[@]}")
+}
+
 # Prints the value of a flag in a list of arguments, the last one where it stands twice.
 value_of() {
     local flag=$1 value=""

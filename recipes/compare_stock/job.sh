@@ -51,34 +51,12 @@ read_arm_options() {
     [[ $DATA == home_assistant || $DATA == bible ]] || wrong_call "--data $DATA: there are home_assistant and bible"
     [[ $arm =~ ^[a-z0-9_]+$ ]] || wrong_call "--arm $arm: give the name of an arm"
     [[ $SEED =~ ^[1-9][0-9]*$ && $UPDATES =~ ^[1-9][0-9]*$ ]] || wrong_call "--seed and --updates are numbers from 1"
-    if [[ -n ${DRY_RUN:-} ]]; then
-        read_plan_options "${rest[@]}"
-        return
-    fi
     read_options --run "$ROOT/runs/$JOB/$DATA" "${rest[@]}"
     ARM=$arm ARM_RUN=$RUN/arms/$arm/seed$SEED
     SETTINGS=$ARM_RUN/arm.yaml
     # Verses are longer than a program's texts.
     # shellcheck disable=SC2034  # used by 1_prepare.sh
     MAX_WORDS=$([[ $DATA == bible ]] && echo 60 || echo 20)
-}
-
-# What read_options does, without writing anything: sets RUN and OVERRIDES.
-read_plan_options() {
-    RUN=$ROOT/runs/$JOB/$DATA OVERRIDES=()
-    while (($#)); do
-        case $1 in
-            --run | --processes | --set)
-                (($# > 1)) || wrong_call "$1 needs a value"
-                [[ $1 != --run ]] || RUN=$2
-                [[ $1 != --set ]] || OVERRIDES+=(--set "$2")
-                shift
-                ;;
-            --generated) ;;
-            *) wrong_call "unknown option '$1'" ;;
-        esac
-        shift
-    done
 }
 
 # Writes the arm's settings file, unless it is there and newer than what it is made from, and sets KIND: "training", or

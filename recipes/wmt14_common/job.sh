@@ -69,17 +69,11 @@ updates_in_minutes() {
         'BEGIN { n = (s > 0) ? int(m * 60 / s + 0.5) : 0; print (n < 1) ? 1 : n }'
 }
 
-# Chooses max-tokens for the lengths of the data, so that an update of the settings' devices holds the paper's 25,000
-# tokens a side, or BATCH_TOKENS, without counting padding.
-fit_the_batch() {
-    local tokens=${BATCH_TOKENS:-} devices chosen
+# The paper's 25,000 real tokens a side and update, or BATCH_TOKENS; the miniature's batch is fixed unless that is given.
+fit_the_batch_of_wmt14() {
+    local tokens=${BATCH_TOKENS:-}
     [[ -n $tokens || $SCALE == mini ]] || tokens=25000
     [[ -n $tokens ]] || return 0
     [[ $tokens =~ ^[1-9][0-9]*$ ]] || wrong_call "BATCH_TOKENS=$tokens: give a number from 1"
-    devices=$(sed -n 's/^  distributed_world_size: //p' "$SETTINGS")
-    chosen=$(t2017 batch --gpus "$devices" --update-freq 1 --tokens "$tokens" --data-bin "$RUN/data-bin" \
-        -s "$SOURCE_LANG" -t "$TARGET_LANG" --flags)
-    say "for $tokens tokens a side and update on $devices devices: $chosen"
-    chosen=${chosen#--max-tokens }
-    OVERRIDES=(--set "dataset.max_tokens=${chosen%% *}" "${OVERRIDES[@]}")
+    fit_the_batch "$tokens"
 }

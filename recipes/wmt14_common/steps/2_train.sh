@@ -12,5 +12,5 @@ source "$RECIPES/common/prepare.sh"
 source "$RECIPES/common/flags.sh"
 read_wmt14_options "$@"
 run helper wmt14_common.manifest check "$RUN/data-bin"
-fit_the_batch
+fit_the_batch_of_wmt14
 train

@@ -1,0 +1,98 @@
+# shellcheck shell=bash
+# Table 3: what the numbered scripts share and fairseq's settings have no place for.
+# shellcheck disable=SC2034  # most of what is set here is used by the scripts that source this
+JOB=table3
+# shellcheck source=../common/library.sh
+source "$(dirname "${BASH_SOURCE[0]}")/../common/library.sh"
+
+# The demo's data, unless --data-bin names another; Table 3 is scored on validation and without averaging.
+SOURCE_LANG=en TARGET_LANG=de MAX_WORDS=20 BPE_MERGES=4000
+SUBSET=valid ALSO_TRANSLATE=""
+ROW=base SCALE=small SEED=1 UPDATES="" DATA_BIN="" RUN_GIVEN=""
+
+JOB_OPTIONS="
+  --row NAME                (2 to 5) base (default), a_h1, a_h4, a_h16, a_h32, b_dk16, b_dk32, c_n2, c_n4, c_n8, c_d256,
+                            c_d1024, c_ff1024, c_ff4096, d_drop0, d_drop2, d_ls0, d_ls2, e_learned, big
+  --data-bin FOLDER         a binarised corpus with its text_settings.json, instead of the demo's; --run is then by default
+                            $ROOT/runs/$JOB/NAME OF THE FOLDER IT IS IN
+  --scale small|paper       widths a quarter of the paper's and half its layers (default; a CPU does it), or the paper's
+                            own sizes and lengths, which need GPUs
+  --updates N               another length than the settings' (small: 1000; paper: 100000, big 300000), for all rows
+  --seed N                  default 1"
+
+job_option() {
+    case $1 in
+        --row | --data-bin | --scale | --updates | --seed) (($# > 1)) || wrong_call "$1 needs a value" ;;
+        --stock) wrong_call "Table 3 is the plugin's alone; recipes/compare_stock is for stock" ;;
+        *) return 1 ;;
+    esac
+    case $1 in
+        --row) ROW=$2 ;;
+        --data-bin) DATA_BIN=$2 ;;
+        --scale) SCALE=$2 ;;
+        --updates) UPDATES=$2 ;;
+        --seed) SEED=$2 ;;
+    esac
+}
+
+# Sets what read_options sets, and ROW, SCALE, SEED, UPDATES and DATA_BIN; ARM_RUN is the row's folder.
+read_table3_options() {
+    local argument before="" name=demo
+    for argument in "$@"; do
+        [[ $argument != --run ]] || RUN_GIVEN=yes
+        [[ $before != --data-bin ]] || name=$(name_of_data "$argument")
+        [[ $before != --scale || $argument != paper ]] || name+=_paper
+        before=$argument
+    done
+    if [[ -n $RUN_GIVEN ]]; then
+        read_options "$@"
+    else
+        read_options --run "$ROOT/runs/$JOB/$name" "$@"
+    fi
+}
+
+name_of_data() {
+    basename "$(cd "$1/.." 2>/dev/null && pwd || echo own)"
+}
+
+# Called by read_options, before it takes the run for this call.
+job_settings() {
+    local number
+    [[ $SCALE == small || $SCALE == paper ]] || wrong_call "--scale $SCALE: it can be small or paper"
+    for number in "$SEED" ${UPDATES:+"$UPDATES"}; do
+        [[ $number =~ ^[1-9][0-9]*$ ]] || wrong_call "--seed and --updates are numbers from 1"
+    done
+    [[ $ROW =~ ^[a-z0-9_]+$ ]] || wrong_call "--row $ROW: give the name of a row"
+    [[ -z $DATA_BIN || -d $DATA_BIN ]] || wrong_call "--data-bin $DATA_BIN: there is no such folder"
+    [[ -z $DATA_BIN ]] || DATA_BIN=$(cd "$DATA_BIN" && pwd)
+    ARM=$ROW ARM_RUN=$RUN/rows/$ROW
+    SETTINGS=$ARM_RUN/row.yaml
+}
+
+# What 1_prepare.sh found out about the data; and the row's settings file, written again only when it would be another.
+read_the_data_and_the_row() {
+    local facts fresh
+    [[ -f $RUN/data.json ]] || fail "$RUN/data.json is not there; run 1_prepare.sh first"
+    mapfile -t facts < <(python -c 'import json, sys
+facts = json.load(open(sys.argv[1], encoding="utf-8"))
+print(facts["source_lang"], facts["target_lang"], facts["data_bin"], *facts["text_flags"], sep="\n")' "$RUN/data.json")
+    SOURCE_LANG=${facts[0]} TARGET_LANG=${facts[1]}
+    [[ -z $DATA_BIN || $DATA_BIN -ef ${facts[2]} ]] ||
+        fail "$RUN was prepared for the data in ${facts[2]}; take another --run for $DATA_BIN"
+    ROW_TEXT_FLAGS=("${facts[@]:3}")
+    fresh=$(mktemp)
+    helper table3.rows write --row "$ROW" --scale "$SCALE" --seed "$SEED" ${UPDATES:+--updates "$UPDATES"} --output "$fresh" ||
+        { rm -f "$fresh" && exit 2; }
+    mkdir -p "$ARM_RUN"
+    cmp --silent "$fresh" "$SETTINGS" || cp "$fresh" "$SETTINGS"
+    rm -f "$fresh"
+    OVERRIDES=(--set "task.source_lang=$SOURCE_LANG" --set "task.target_lang=$TARGET_LANG" "${OVERRIDES[@]}")
+}
+
+# The files that a step is judged by, instead of those of recipes/common/prepare.sh: a data-bin of another origin may have
+# no test set, or other codes.
+data_bin_files() {
+    python -c 'import json, sys
+facts = json.load(open(sys.argv[1], encoding="utf-8"))
+print(*(sys.argv[2] + "/data-bin/" + name for name in facts["files"]), sep="\n")' "$RUN/data.json" "$RUN"
+}

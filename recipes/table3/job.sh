@@ -17,7 +17,7 @@ JOB_OPTIONS="
                             $ROOT/runs/$JOB/NAME OF THE FOLDER IT IS IN
   --scale small|paper       widths a quarter of the paper's and half its layers (default; a CPU does it), or the paper's
                             own sizes and lengths, which need GPUs
-  --updates N               another length than the settings' (small: 1000; paper: 100000, big 300000), for all rows
+  --updates N               another length than the settings' (small: 2000; paper: 100000, big 300000), for all rows
   --seed N                  default 1"
 
 job_option() {
@@ -26,12 +26,19 @@ job_option() {
         --stock) wrong_call "Table 3 is the plugin's alone; recipes/compare_stock is for stock" ;;
         *) return 1 ;;
     esac
-    case $1 in
-        --row) ROW=$2 ;;
-        --data-bin) DATA_BIN=$2 ;;
-        --scale) SCALE=$2 ;;
-        --updates) UPDATES=$2 ;;
-        --seed) SEED=$2 ;;
+    case $1=$2 in
+        --row=*[!a-z0-9_]* | --row=) wrong_call "--row $2: give the name of a row" ;;
+        --seed=*[!0-9]* | --updates=*[!0-9]* | --seed=0* | --updates=0*) wrong_call "$1 $2: give a number from 1" ;;
+        --row=*) ROW=$2 ;;
+        --seed=?*) SEED=$2 ;;
+        --updates=?*) UPDATES=$2 ;;
+        --scale=small | --scale=paper) SCALE=$2 ;;
+        --scale=*) wrong_call "--scale $2: it can be small or paper" ;;
+        --data-bin=*)
+            [[ -d $2 ]] || wrong_call "--data-bin $2: there is no such folder"
+            DATA_BIN=$(cd "$2" && pwd)
+            ;;
+        *) wrong_call "$1 needs a value" ;;
     esac
 }
 
@@ -55,16 +62,8 @@ name_of_data() {
     basename "$(cd "$1/.." 2>/dev/null && pwd || echo own)"
 }
 
-# Called by read_options, before it takes the run for this call.
+# Called by read_options.
 job_settings() {
-    local number
-    [[ $SCALE == small || $SCALE == paper ]] || wrong_call "--scale $SCALE: it can be small or paper"
-    for number in "$SEED" ${UPDATES:+"$UPDATES"}; do
-        [[ $number =~ ^[1-9][0-9]*$ ]] || wrong_call "--seed and --updates are numbers from 1"
-    done
-    [[ $ROW =~ ^[a-z0-9_]+$ ]] || wrong_call "--row $ROW: give the name of a row"
-    [[ -z $DATA_BIN || -d $DATA_BIN ]] || wrong_call "--data-bin $DATA_BIN: there is no such folder"
-    [[ -z $DATA_BIN ]] || DATA_BIN=$(cd "$DATA_BIN" && pwd)
     ARM=$ROW ARM_RUN=$RUN/rows/$ROW
     SETTINGS=$ARM_RUN/row.yaml
 }

@@ -16,7 +16,7 @@ from typing import Any
 
 import yaml
 
-from recipes.common.files import write_whole
+from recipes.common.files import read_lines, write_whole
 from recipes.common.report import load
 from recipes.table3.rows import BASE, ROWS
 from t2017_plugin.comparison.curves import read_curves
@@ -44,7 +44,7 @@ def collect(run: Path, row: str) -> dict[str, Any] | None:
         "label_smoothing": settings["criterion"]["label_smoothing"],
         "seed": settings["common"]["seed"],
         "updates": curves.updates,
-        "max_update": settings["optimization"]["max_update"],
+        "max_update": _asked_for(folder / "settings" / "train.flags"),
         "parameters": curves.parameters,
         "target_tokens": round(curves.tokens_an_update * curves.training[-1].updates),
         "target_tokens_a_second": curves.tokens_a_second,
@@ -53,13 +53,20 @@ def collect(run: Path, row: str) -> dict[str, Any] | None:
         "perplexity": 2**last.bits if last else None,
         "sacrebleu": bleu["sacrebleu"] if bleu else None,
         "paper_bleu": bleu["paper_bleu"] if bleu else None,
+        "trained": (folder / "steps" / "train.json").exists(),
         "machine": machine,
     }
 
 
+def _asked_for(flags: Path) -> int:
+    """How many updates a training was started for, what --set changed included."""
+    lines = read_lines(flags)
+    return int(lines[lines.index("--max-update") + 1])
+
+
 def finished(row: dict[str, Any]) -> bool:
     """Whether a row was trained to its end and scored."""
-    return bool(row["sacrebleu"] and row["updates"] >= row["max_update"])
+    return bool(row["trained"] and row["sacrebleu"])
 
 
 def what(row: dict[str, Any], base: dict[str, Any]) -> str:

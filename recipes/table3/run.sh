@@ -28,7 +28,8 @@ while (($#)); do
     esac
     shift
 done
-[[ $minutes =~ ^([1-9][0-9]*)?$ ]] || wrong_call "--minutes $minutes: give a number from 1"
+[[ $minutes =~ ^([0-9]+(\.[0-9]+)?)?$ ]] || wrong_call "--minutes $minutes: give a number"
+seconds=$(awk -v m="${minutes:-0}" 'BEGIN { printf "%d", m * 60 }')
 names=$(helper table3.rows names --rows "$rows") || exit 2
 mapfile -t names <<<"$names"
 if [[ -n $DRY_RUN ]]; then
@@ -47,7 +48,7 @@ in_time() {
         bash "$@"
         return
     fi
-    left=$((minutes * 60 - (SECONDS - began)))
+    left=$((seconds - (SECONDS - began)))
     ((left > 0)) || time_is_up "$1"
     # timeout has a group of processes of its own and ends all of it; what interrupts this script is passed on to it.
     timeout --kill-after=60 "$left" bash "$@" &

@@ -8,7 +8,7 @@ TEST_PROCESSES ?= 2
 BIN := .venv/bin
 SHELL_SCRIPTS = $(shell find recipes benchmarks -name '*.sh') .ci/run
 
-.PHONY: help venv demo demo-stock test test-fast lint format clean
+.PHONY: help venv demo demo-stock table3 test test-fast lint format clean
 
 help: ## say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-11s %s\n", $$1, $$2}' Makefile
@@ -22,6 +22,9 @@ demo: venv ## the main job on real text: fetch, tokenise, BPE, train, average, d
 
 demo-stock: venv ## the same with stock fairseq, and both side by side
 	bash recipes/demo/run.sh --stock
+
+table3: venv ## every row of Table 3 made small, on the demo's data (hours; killed, it goes on)
+	bash recipes/table3/run.sh
 
 test: lint ## the whole suite: lint, types, then tests, fast ones first, in two processes
 	$(BIN)/python -m pytest --numprocesses $(TEST_PROCESSES) --dist loadfile

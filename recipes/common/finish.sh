@@ -2,9 +2,8 @@
 # Steps 3 to 5: average, decode, score. The job sets SOURCE_LANG, TARGET_LANG and LAST, how many checkpoints to average.
 # shellcheck disable=SC2034  # STEPS is read by step
 
-ALSO_TRANSLATE=yes      # decode also with t2017 translate, which must agree
-SCORE_FLAGS=()          # further flags of t2017 score
-SUBSET=${SUBSET:-test}  # what is translated and scored; a job may have set another one
+ALSO_TRANSLATE=yes  # decode also with t2017 translate, which must agree
+SCORE_FLAGS=()      # further flags of t2017 score
 
 average() {
     local FACTS=() STEPS=$ARM_RUN/steps

@@ -8,6 +8,9 @@ umask 022
 ROOT=$(cd -P "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd -P)
 RECIPES=$ROOT/recipes
 
+SUBSET="test"  # what is translated and scored; a job may have another
+DRY_RUN=""     # set: nothing is written
+
 say() { printf '[%s] %s\n' "$JOB" "$*"; }
 
 fail() {
@@ -56,6 +59,19 @@ run_logged() {
         tail -n 15 "$log" >&2
         fail "that command ended with status $status; its whole output is in $log"
     fi
+}
+
+# run_script SECONDS SCRIPT OPTIONS...: runs a script, 0 seconds without limit, in a group of processes of its own, so that
+# whatever ends the caller ends all that the script runs; 124 or 137 when time was up.
+run_script() {
+    local limit=$1 timer status=0
+    shift
+    timeout --kill-after=60 "$limit" bash "$@" &
+    timer=$!
+    trap 'kill "$timer" 2>/dev/null; wait "$timer" || true; say "interrupted; the same call goes on there"; exit 130' INT TERM
+    wait "$timer" || status=$?
+    trap - INT TERM
+    return "$status"
 }
 
 # Runs one of the recipes' Python helpers, wherever the caller stands.
@@ -111,12 +127,14 @@ usage: $0 [options]
 $ABOUT
 A step that is done and whose inputs have not changed is skipped; interrupted work is gone on with.
 
-  --run FOLDER              where everything is written; default $ROOT/runs/$JOB
-  --stock                   stock fairseq's model, loss, schedule and optimiser instead of the plugin's
+  --run FOLDER              where everything is written; default ${DEFAULT_RUN:-$ROOT/runs/$JOB}
   --processes N             train with N processes (default 1; with GPUs: all of them)
   --set SECTION.NAME=VALUE  another value than the settings file's; may be given several times
   --generated               (1_prepare) take the generated corpus, as if no registry could be reached
   --help                    this text
+TEXT
+    [[ -n ${NO_STOCK:-} ]] || cat <<TEXT
+  --stock                   stock fairseq's model, loss, schedule and optimiser instead of the plugin's
 TEXT
     [[ -z ${JOB_OPTIONS:-} ]] || printf '\noptions of this job:%s\n' "$JOB_OPTIONS"
 }
@@ -149,14 +167,14 @@ read_options() {
         shift
     done
     [[ $PROCESSES =~ ^([1-9][0-9]*)?$ ]] || wrong_call "--processes $PROCESSES: give a number from 1"
-    if [[ -z ${DRY_RUN:-} ]]; then
-        mkdir -p "$RUN/logs"
+    if [[ -z $DRY_RUN ]]; then
+        mkdir -p "$RUN/logs" 2>/dev/null || fail "$RUN cannot be written; take another --run"
         RUN=$(cd "$RUN" && pwd)
     fi
     ARM_RUN=$RUN/$ARM
     SETTINGS=$ROOT/configs/$([[ $ARM == t2017 ]] || echo stock/)$JOB.yaml
     if declare -F job_settings >/dev/null; then job_settings; fi
-    [[ -n ${DRY_RUN:-} ]] || take_the_lock
+    [[ -n $DRY_RUN ]] || take_the_lock
 }
 
 wrong_call() {

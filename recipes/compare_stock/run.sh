@@ -34,17 +34,17 @@ if [[ -n $DRY_RUN ]]; then
     helper compare_stock.arms plan "${singles[@]}" --seeds "$seeds" --updates "$UPDATES" --run "$RUN" "${OVERRIDES[@]}"
     exit
 fi
-RUN=$(read_arm_options "${common[@]}" && echo "$RUN")
+RUN=$(read_arm_options "${common[@]}" && echo "$RUN") || exit
 mapfile -t arms < <(helper compare_stock.arms names "${singles[@]}")
 ((${#arms[@]})) || fail "no arms; the line above says why"
 began=$SECONDS
-bash "$here/1_prepare.sh" "${common[@]}"
+run_script 0 "$here/1_prepare.sh" "${common[@]}"
 folders=()
 for ((seed = 1; seed <= seeds; seed++)); do
     for arm in "${arms[@]}"; do
         say "arm $arm, seed $seed of $seeds"
         for script in 2_train 3_average 4_decode 5_score; do
-            bash "$here/$script.sh" --arm "$arm" --seed "$seed" "${common[@]}"
+            run_script 0 "$here/$script.sh" --arm "$arm" --seed "$seed" "${common[@]}"
         done
         folders+=("$RUN/arms/$arm/seed$seed")
     done

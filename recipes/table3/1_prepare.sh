@@ -39,7 +39,8 @@ if [[ -n $DATA_BIN ]]; then
     [[ -z $GENERATED ]] || wrong_call "--generated and --data-bin name two corpora"
     [[ ! -e $RUN/data-bin || $RUN/data-bin -ef $DATA_BIN ]] ||
         fail "$RUN was prepared for the data in $(cd "$RUN/data-bin" && pwd -P); take another --run for $DATA_BIN"
-    [[ -e $RUN/data-bin ]] || ln -s "$DATA_BIN" "$RUN/data-bin"
+    # A link to where the data was before it moved is replaced: the steps compare the files themselves.
+    [[ -e $RUN/data-bin ]] || ln -sfn "$DATA_BIN" "$RUN/data-bin"
 else
     [[ ! -L $RUN/data-bin ]] || fail "$RUN was prepared with --data-bin $(readlink "$RUN/data-bin"); say so again, or take another --run"
     make_the_demos_data

@@ -10,6 +10,6 @@ source "$RECIPES/common/train.sh"
 # shellcheck source=../common/flags.sh
 source "$RECIPES/common/flags.sh"
 read_table3_options "$@"
-read_the_data_and_the_row
+read_the_data_and_the_row write
 [[ $SCALE == small ]] || fit_the_batch 25000
 train

@@ -8,7 +8,7 @@ ABOUT="Step 3: takes the last checkpoint of one row as it is: Table 3 is scored 
 # shellcheck source=../common/finish.sh
 source "$RECIPES/common/finish.sh"
 read_table3_options "$@"
-read_the_data_and_the_row
+read_the_data_and_the_row check
 # shellcheck disable=SC2034  # used by step
 STEPS=$ARM_RUN/steps
 # The mean of one checkpoint is that checkpoint, without what only training needs.

@@ -21,7 +21,7 @@ set_text_flags() {
 }
 
 read_table3_options "$@"
-read_the_data_and_the_row
+read_the_data_and_the_row check
 # Both commands agree, as the demo shows.
 # shellcheck disable=SC2034  # used by decode
 ALSO_TRANSLATE=""

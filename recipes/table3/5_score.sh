@@ -8,7 +8,7 @@ ABOUT="Step 5: scores the translation of one row on validation, and writes the t
 # shellcheck source=../common/finish.sh
 source "$RECIPES/common/finish.sh"
 read_table3_options "$@"
-read_the_data_and_the_row
+read_the_data_and_the_row check
 # shellcheck disable=SC2034  # used by step
 STEPS=$ARM_RUN/steps
 step score --input "$ARM_RUN/decode/generate.$TARGET_LANG" --input "$RUN/corpus/$SUBSET.$TARGET_LANG" \

@@ -15,6 +15,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from fairseq.data.data_utils import load_indexed_dataset
+
 from recipes.common.files import write_whole
 from t2017_plugin.errors import UsageError
 from t2017_plugin.scoring.parallel_text import ParallelText, find_parallel_text
@@ -44,15 +46,25 @@ def files(data_bin: Path, settings: TextSettings) -> list[str]:
 
 
 def validation_text(data_bin: Path, pipeline: TextPipeline) -> ParallelText:
-    """Sources and references of the validation set, as many as are binarised, raw where there is raw text."""
+    """Sources and references of the validation set, as many as are binarised, raw where there is raw text.
+
+    Raises:
+        UsageError: the raw text that was found is not that of the binarised sentences, by its number of lines.
+    """
     settings = pipeline.settings
-    binarised = find_parallel_text(data_bin, SUBSET, pipeline, None, None)
-    beside = [data_bin.parent / "corpus" / f"{SUBSET}.{side}" for side in (settings.source_lang, settings.target_lang)]
-    if binarised.encoded and all(path.exists() for path in beside):
-        raw = find_parallel_text(data_bin, SUBSET, pipeline, *map(str, beside))
-        if len(raw.sources) == len(raw.references) == len(binarised.references):
-            return raw
-    return binarised
+    sides = (settings.source_lang, settings.target_lang)
+    prefix = data_bin / f"{SUBSET}.{sides[0]}-{sides[1]}"
+    for folder in (data_bin / "raw", data_bin.parent / "corpus"):
+        if all((folder / f"{SUBSET}.{side}").exists() for side in sides):
+            text = find_parallel_text(data_bin, SUBSET, pipeline, *(str(folder / f"{SUBSET}.{side}") for side in sides))
+            sentences = len(load_indexed_dataset(f"{prefix}.{sides[1]}", None))
+            if len(text.sources) == len(text.references) == sentences:
+                return text
+            raise UsageError(
+                f"{folder} has {len(text.sources):,} and {len(text.references):,} lines of {SUBSET}, {data_bin} has "
+                f"{sentences:,} sentences; put the text they were made from there, or move that folder away"
+            )
+    return find_parallel_text(data_bin, SUBSET, pipeline, None, None)
 
 
 def text_flags(settings: TextSettings) -> list[str]:

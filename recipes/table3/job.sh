@@ -8,6 +8,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/../common/library.sh"
 # The demo's data, unless --data-bin names another; Table 3 is scored on validation and without averaging.
 SOURCE_LANG=en TARGET_LANG=de MAX_WORDS=20 BPE_MERGES=4000
 SUBSET=valid
+DEFAULT_RUN="$ROOT/runs/table3/demo, or the data's name, with _paper for --scale paper" NO_STOCK=yes
 ROW=base SCALE=small SEED=1 UPDATES="" DATA_BIN="" RUN_GIVEN=""
 
 JOB_OPTIONS="
@@ -68,9 +69,10 @@ job_settings() {
     SETTINGS=$ARM_RUN/row.yaml
 }
 
-# What 1_prepare.sh found out about the data; and the row's settings file, written again only when it would be another.
+# What 1_prepare.sh found out about the data, and the row's settings file: 2_train.sh has it written, --set included; the
+# steps after it only check that it is what was asked for.
 read_the_data_and_the_row() {
-    local facts fresh
+    local facts asked
     [[ -f $RUN/data.json ]] || fail "$RUN/data.json is not there; run 1_prepare.sh first"
     mapfile -t facts < <(python -c 'import json, sys
 facts = json.load(open(sys.argv[1], encoding="utf-8"))
@@ -79,13 +81,14 @@ print(facts["source_lang"], facts["target_lang"], facts["data_bin"], *facts["tex
     [[ -z $DATA_BIN || $DATA_BIN -ef ${facts[2]} ]] ||
         fail "$RUN was prepared for the data in ${facts[2]}; take another --run for $DATA_BIN"
     ROW_TEXT_FLAGS=("${facts[@]:3}")
-    fresh=$(mktemp)
-    helper table3.rows write --row "$ROW" --scale "$SCALE" --seed "$SEED" ${UPDATES:+--updates "$UPDATES"} --output "$fresh" ||
-        { rm -f "$fresh" && exit 2; }
-    mkdir -p "$ARM_RUN"
-    cmp --silent "$fresh" "$SETTINGS" || cp "$fresh" "$SETTINGS"
-    rm -f "$fresh"
     OVERRIDES=(--set "task.source_lang=$SOURCE_LANG" --set "task.target_lang=$TARGET_LANG" "${OVERRIDES[@]}")
+    asked=(--row "$ROW" --scale "$SCALE" --seed "$SEED" ${UPDATES:+--updates "$UPDATES"} "${OVERRIDES[@]}")
+    if [[ $1 == write ]]; then
+        helper table3.rows write "${asked[@]}" --output "$SETTINGS" || exit
+    else
+        [[ -f $ARM_RUN/steps/train.json ]] || fail "row $ROW is not trained; run 2_train.sh --row $ROW first"
+        helper table3.rows check "${asked[@]}" --file "$SETTINGS" || exit
+    fi
 }
 
 # The files that a step is judged by, instead of those of recipes/common/prepare.sh: a data-bin of another origin may have

@@ -14,62 +14,25 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import yaml
-
-from recipes.common.files import read_lines, write_whole
+from recipes.common.files import write_whole
 from recipes.common.report import load
-from recipes.table3.rows import BASE, ROWS
-from t2017_plugin.comparison.curves import read_curves
-from t2017_plugin.errors import UsageError
+from recipes.table3.results import SIZES, collect
+from recipes.table3.rows import BASE, ROWS, settings
 from t2017_plugin.parameters import TABLE_3
 
-SIZES = {"layers": "N", "d_model": "d_model", "d_ff": "d_ff", "heads": "h", "d_k": "d_k", "d_v": "d_v"}
+Row = dict[str, Any]
 
 
-def collect(run: Path, row: str) -> dict[str, Any] | None:
-    """What one row's training and scoring found, or None when it has not been begun."""
-    folder = run / "rows" / row
-    if not (folder / "row.yaml").exists():
-        return None
-    settings = yaml.safe_load((folder / "row.yaml").read_text(encoding="utf-8"))
-    try:
-        curves = read_curves(folder / "logs" / "train.log")
-    except UsageError:
-        return None
-    bleu, machine = load(folder / "bleu.json"), load(folder / "machine.json") or {}
-    first, last = (curves.validation[place] if curves.validation else None for place in (0, -1))
-    return {
-        "row": row,
-        "model": {name: settings["model"][name] for name in (*SIZES, "dropout", "positions")},
-        "label_smoothing": settings["criterion"]["label_smoothing"],
-        "seed": settings["common"]["seed"],
-        "updates": curves.updates,
-        "max_update": _asked_for(folder / "settings" / "train.flags"),
-        "parameters": curves.parameters,
-        "target_tokens": round(curves.tokens_an_update * curves.training[-1].updates),
-        "target_tokens_a_second": curves.tokens_a_second,
-        "first_validation": {"updates": first.updates, "bits": first.bits} if first else None,
-        "last_validation": {"updates": last.updates, "bits": last.bits} if last else None,
-        "perplexity": 2**last.bits if last else None,
-        "sacrebleu": bleu["sacrebleu"] if bleu else None,
-        "paper_bleu": bleu["paper_bleu"] if bleu else None,
-        "trained": (folder / "steps" / "train.json").exists(),
-        "machine": machine,
-    }
+def base_of(rows: list[Row]) -> Row:
+    """The base row, or its sizes alone when it was not run."""
+    for row in rows:
+        if row["row"] == BASE:
+            return row
+    content = settings(BASE, rows[0]["scale"] or "small", 1, None)
+    return {"row": None, "model": content["model"], "label_smoothing": content["criterion"]["label_smoothing"]}
 
 
-def _asked_for(flags: Path) -> int:
-    """How many updates a training was started for, what --set changed included."""
-    lines = read_lines(flags)
-    return int(lines[lines.index("--max-update") + 1])
-
-
-def finished(row: dict[str, Any]) -> bool:
-    """Whether a row was trained to its end and scored."""
-    return bool(row["trained"] and row["sacrebleu"])
-
-
-def what(row: dict[str, Any], base: dict[str, Any]) -> str:
+def what(row: Row, base: Row) -> str:
     """How a row differs from base, in the paper's letters."""
     ours, theirs = ({**each["model"], "label_smoothing": each["label_smoothing"]} for each in (row, base))
     names = {**SIZES, "dropout": "P_drop", "label_smoothing": "eps_ls", "positions": "positions"}
@@ -78,7 +41,7 @@ def what(row: dict[str, Any], base: dict[str, Any]) -> str:
     return ", ".join(f"{name} {ours[key]}" for key, name in names.items() if ours[key] != theirs[key])
 
 
-def table(rows: list[dict[str, Any]], base: dict[str, Any]) -> list[str]:
+def table(rows: list[Row], base: Row) -> list[str]:
     """Rows that are finished, ours and the paper's side by side."""
     lines = [
         "| row | differs from base | PPL a token | paper's BLEU | sacreBLEU | parameters, M | paper: PPL | BLEU | M |",
@@ -88,15 +51,21 @@ def table(rows: list[dict[str, Any]], base: dict[str, Any]) -> list[str]:
         experiment = ROWS[row["row"]]
         assert experiment.printed is not None
         size = TABLE_3.get(experiment.architecture) if not experiment.changes else None
+        mark = "" if comparable(row, base) else " *"
         lines.append(
-            f"| {row['row']} | {what(row, base)} | {row['perplexity']:.2f} | {row['paper_bleu']['score']:.2f} "
+            f"| {row['row']}{mark} | {what(row, base)} | {row['perplexity']:.2f} | {row['paper_bleu']['score']:.2f} "
             f"| {row['sacrebleu']['score']:.2f} | {row['parameters'] / 1e6:.3f} | {experiment.printed[0]:.2f} "
             f"| {experiment.printed[1]:.1f} | {size or ''} |"
         )
     return lines
 
 
-def learning(rows: list[dict[str, Any]]) -> list[str]:
+def comparable(row: Row, base: Row) -> bool:
+    """Whether a row was trained as base was, its own change aside."""
+    return "conditions" not in base or row["conditions"] == base["conditions"]
+
+
+def learning(rows: list[Row]) -> list[str]:
     """How far each row learned: updates, tokens, first and last validation loss, speed."""
     lines = [
         "| row | updates | target tokens | first validation (update) | last | last / first | tokens a second |",
@@ -115,36 +84,39 @@ def learning(rows: list[dict[str, Any]]) -> list[str]:
     return lines
 
 
-def agreement(rows: list[dict[str, Any]], base: dict[str, Any]) -> str:
+def agreement(rows: list[Row], base: Row) -> str:
     """In how many rows perplexity lies on the same side of base as in the paper, those that print base's left out."""
     same, counted = 0, 0
     reference = ROWS[BASE].printed
     assert reference is not None
     for row in rows:
         printed = ROWS[row["row"]].printed
-        if row["row"] != BASE and printed is not None and printed[0] != reference[0]:
+        if row["row"] != BASE and comparable(row, base) and printed is not None and printed[0] != reference[0]:
             counted += 1
             same += (row["perplexity"] > base["perplexity"]) == (printed[0] > reference[0])
     return f"Perplexity lies on the same side of base as in the paper in {same} of {counted} rows."
 
 
-def document(run: Path, rows: list[dict[str, Any]]) -> str:
+def document(run: Path, rows: list[Row]) -> str:
     """The whole report as Markdown."""
     data, corpus = load(run / "data.json") or {}, load(run / "corpus" / "corpus.json") or {}
-    done = [row for row in rows if finished(row)]
+    done, base = [row for row in rows if row["finished"]], base_of(rows)
     lines = [f"# Table 3 on {corpus.get('corpus', data.get('data_bin', 'own data'))}", ""]
     lines += [f"**{corpus['note']}**", ""] if corpus.get("note") else []
+    scales = ", ".join(sorted({row["scale"] or "sizes of its own" for row in rows}))
+    lines += [f"- size: {scales}; seed: {', '.join(sorted({str(row['seed']) for row in rows}))}"]
     lines += [f"- validation: {data['sentences']:,} sentences; the reference is {data['reference']}"] if data else []
     lines += [
         "- perplexity a token (BPE units with EOS) of the last checkpoint, unsmoothed; nothing averaged",
         "- the paper's columns are newstest2013, after 100,000 updates (big 300,000) at its own sizes",
         "",
+        *table(done, base),
+        "",
     ]
-    base = next((row for row in rows if row["row"] == BASE), None)
-    if done:
-        lines += [*table(done, base or done[0]), ""]
-        if base and finished(base) and len(done) > 1:
-            lines += [agreement(done, base), ""]
+    if not all(comparable(row, base) for row in done):
+        lines += ["\\* not trained as base was (size, seed, length, batch, schedule or data): not to be compared.", ""]
+    if base in done and len(done) > 1:
+        lines += [agreement(done, base), ""]
     lines += ["## How far each row learned", "", "Losses are unsmoothed, in bits a token.", "", *learning(rows), ""]
     missing = [name for name in ROWS if name not in {row["row"] for row in done}]
     lines += [f"Not finished: {', '.join(missing)}.", ""] if missing else []
@@ -153,9 +125,8 @@ def document(run: Path, rows: list[dict[str, Any]]) -> str:
             f"- sacreBLEU's signature: `{done[0]['sacrebleu']['signature']}`",
             f"- the paper's BLEU: `{done[0]['paper_bleu']['signature']}`",
         ]
-    for machine in {
-        json.dumps(row["machine"], sort_keys=True): row["machine"] for row in rows if row["machine"]
-    }.values():
+    machines = {json.dumps(row["machine"], sort_keys=True): row["machine"] for row in rows if row["machine"]}
+    for machine in machines.values():
         devices = ", ".join(machine["gpus"]) or f"{machine['threads']} threads of {machine['cores']} cores"
         packages = ", ".join(f"{name} {version}" for name, version in machine["packages"].items())
         lines.append(
@@ -175,8 +146,7 @@ def main(argv: list[str] | None = None) -> int:
         sys.exit(f"{run} holds no row that was trained; run the steps 1 to 5 first")
     write_whole(run / "report.json", json.dumps(rows, indent=2) + "\n")
     write_whole(run / "report.md", document(run, rows))
-    base = next((row for row in rows if row["row"] == BASE), rows[0])
-    print("\n" + "\n".join(table([row for row in rows if finished(row)], base)))
+    print("\n" + "\n".join(table([row for row in rows if row["finished"]], base_of(rows))))
     print(f"\nthe whole report: {run / 'report.md'}")
     return 0
 

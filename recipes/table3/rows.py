@@ -16,6 +16,7 @@ import copy
 import shlex
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,8 @@ SCALES = ("small", "paper")
 DIVISORS = {"d_model": 4, "d_ff": 4, "d_k": 4, "d_v": 4, "layers": 2}
 # What a row changes: its sizes and rates. How long the paper trained it, and on which devices, belongs to its size.
 OF_A_ROW = ("model", "criterion")
+# In sections that training reads too, what it makes no other model with.
+DECODED = dict.fromkeys(("max_tokens_valid", "gen_subset"))
 
 
 def chosen(rows: str) -> list[str]:
@@ -63,13 +66,17 @@ def made_small(model: dict[str, Any]) -> dict[str, Any]:
     return {name: value // DIVISORS.get(name, 1) if name in DIVISORS else value for name, value in model.items()}
 
 
-def settings(row: str, scale: str, seed: int, updates: int | None) -> dict[str, Any]:
+def settings(row: str, scale: str, seed: int, updates: int | None, overrides: Sequence[str] = ()) -> dict[str, Any]:
     """The settings of one row; ``updates`` None is as many as the settings file of the size says.
 
+    ``overrides`` (SECTION.NAME=VALUE) come last and win.
+
     Raises:
-        UsageError: there is no such row.
+        UsageError: there is no such row, or an override is not of that form.
     """
-    (row,) = chosen(row)
+    if row not in ROWS:
+        chosen(row)  # which tells what there is, or finds a group
+        raise UsageError(f"{row!r} is more than one row; name one of {', '.join(ROWS)}")
     paper = read(f"table3/{row}")
     content = paper
     if scale == "small":
@@ -80,23 +87,31 @@ def settings(row: str, scale: str, seed: int, updates: int | None) -> dict[str, 
     content["common"]["seed"] = seed
     if updates is not None:
         content["optimization"]["max_update"] = updates
+    for override in overrides:
+        place, equals, value = override.partition("=")
+        section, dot, name = place.partition(".")
+        if not (equals and dot and section and name):
+            raise UsageError(f"--set {override}: write SECTION.NAME=VALUE")
+        content.setdefault(section, {})[name] = yaml.safe_load(value)
     return content
 
 
-def document(row: str, scale: str, seed: int, updates: int | None) -> str:
+def document(row: str, scale: str, seed: int, updates: int | None, overrides: Sequence[str] = ()) -> str:
     """The settings file of one row."""
-    body = yaml.safe_dump(settings(row, scale, seed, updates), sort_keys=False, allow_unicode=True)
+    body = yaml.safe_dump(settings(row, scale, seed, updates, overrides), sort_keys=False, allow_unicode=True)
     return f"# {ROWS[row].title}, size {scale}, seed {seed}.\n# Written by recipes/table3/rows.py.\n{body}"
 
 
 def plan(rows: list[str], scale: str, seed: int, updates: int | None, run: Path, overrides: list[str]) -> list[str]:
     """What would be run, a line a command; nothing is written but to a temporary folder."""
     lines = [f"# {len(rows)} rows of Table 3, size {scale}: each trained, and scored on validation without averaging"]
+    if scale == "paper":
+        lines.append("# --max-tokens is chosen when it runs, for 25,000 tokens a side and update of the data")
     with tempfile.TemporaryDirectory() as folder:
         for row in rows:
             file, place = Path(folder) / "row.yaml", run / "rows" / row
-            file.write_text(document(row, scale, seed, updates), encoding="utf-8")
-            data = [f"task.data={run / 'data-bin'}", *overrides]
+            file.write_text(document(row, scale, seed, updates, overrides), encoding="utf-8")
+            data = [f"task.data={run / 'data-bin'}"]
             training = command_line(file, "train", [*data, f"checkpoint.save_dir={place / 'checkpoints'}"])
             decoding = command_line(file, "generate", data)
             lines += [
@@ -107,30 +122,51 @@ def plan(rows: list[str], scale: str, seed: int, updates: int | None, run: Path,
     return lines
 
 
+def same_training(file: Path, asked: dict[str, Any]) -> bool:
+    """Whether a row's settings file trains what was asked for; how it is decoded may differ."""
+    whole = yaml.safe_load(file.read_text(encoding="utf-8"))
+    return all(
+        {**whole.get(section, {}), **DECODED} == {**asked.get(section, {}), **DECODED}
+        for section in {*whole, *asked} - {"generation", "common_eval", "task"}
+    )
+
+
 def main(argv: list[str] | None = None) -> int:
-    """Print the rows' names or the plan, or write one settings file."""
+    """Print the rows' names or the plan, write one settings file, or check that one is what was asked for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     actions = parser.add_subparsers(dest="action", required=True)
-    listing, planning, writing = (actions.add_parser(name) for name in ("names", "plan", "write"))
+    listing, planning, writing, checking = (actions.add_parser(name) for name in ("names", "plan", "write", "check"))
     for action in (listing, planning):
         action.add_argument("--rows", default="all")
-    for action in (planning, writing):
+    for action in (planning, writing, checking):
         action.add_argument("--scale", choices=SCALES, default=SCALES[0])
         action.add_argument("--seed", type=int, default=1)
         action.add_argument("--updates", type=int)
+        action.add_argument("--set", action="append", default=[], metavar="SECTION.NAME=VALUE")
     planning.add_argument("--run", type=Path, required=True)
-    planning.add_argument("--set", action="append", default=[], metavar="SECTION.NAME=VALUE")
-    writing.add_argument("--row", required=True)
+    for action in (writing, checking):
+        action.add_argument("--row", required=True)
     writing.add_argument("--output", type=Path, required=True)
+    checking.add_argument("--file", type=Path, required=True)
     args = parser.parse_args(argv)
     try:
         if args.action == "names":
             print("\n".join(chosen(args.rows)))
-        elif args.action == "plan":
-            rows = chosen(args.rows)
-            print("\n".join(plan(rows, args.scale, args.seed, args.updates, args.run, args.set)))
-        else:
-            write_whole(args.output, document(args.row, args.scale, args.seed, args.updates))
+            return 0
+        how = (args.scale, args.seed, args.updates)
+        if args.action == "plan":
+            print("\n".join(plan(chosen(args.rows), *how, args.run, args.set)))
+        elif args.action == "write":
+            text = document(args.row, *how, args.set)
+            if not args.output.exists() or args.output.read_text(encoding="utf-8") != text:
+                write_whole(args.output, text)
+        elif not same_training(args.file, settings(args.row, *how, args.set)):
+            print(
+                f"{args.file.parent} was trained with other settings than this call's; give the options that "
+                "2_train.sh had, or run it with these first",
+                file=sys.stderr,
+            )
+            return 1
     except UsageError as error:
         print(error, file=sys.stderr)
         return 2

@@ -13,6 +13,20 @@ Not --row, but:
   --minutes M               stop after so long, in the middle of a row if need be; the same call goes on where that was
   --dry-run                 print the rows and their commands, and do nothing"
 
+# Adds the languages of a data-bin to the settings of the plan.
+languages_of() {
+    local sides
+    sides=$(python -c 'import sys
+from t2017_plugin.errors import UsageError
+from t2017_plugin.text_settings import load_text_settings
+try:
+    settings = load_text_settings(sys.argv[1])
+except UsageError as error:
+    sys.exit(str(error))
+print(settings.source_lang, settings.target_lang)' "$1") || exit
+    OVERRIDES=(--set "task.source_lang=${sides% *}" --set "task.target_lang=${sides#* }" "${OVERRIDES[@]}")
+}
+
 rows=all minutes="" DRY_RUN="" common=()
 while (($#)); do
     case $1 in
@@ -34,34 +48,28 @@ names=$(helper table3.rows names --rows "$rows") || exit 2
 mapfile -t names <<<"$names"
 if [[ -n $DRY_RUN ]]; then
     read_table3_options "${common[@]}"
+    [[ -z $DATA_BIN ]] || languages_of "$DATA_BIN"
     helper table3.rows plan --rows "$rows" --scale "$SCALE" --seed "$SEED" ${UPDATES:+--updates "$UPDATES"} --run "$RUN" \
         "${OVERRIDES[@]}"
     exit
 fi
-RUN=$(read_table3_options "${common[@]}" && echo "$RUN")
+RUN=$(read_table3_options "${common[@]}" && echo "$RUN") || exit
 began=$SECONDS
 
 # Runs a script, but not beyond the end of the time there is.
 in_time() {
-    local left timer status=0
-    if [[ -z $minutes ]]; then
-        bash "$@"
-        return
+    local left=0 status=0
+    if [[ -n $minutes ]]; then
+        left=$((seconds - (SECONDS - began)))
+        ((left > 0)) || time_is_up "$1"
     fi
-    left=$((seconds - (SECONDS - began)))
-    ((left > 0)) || time_is_up "$1"
-    # timeout has a group of processes of its own and ends all of it; what interrupts this script is passed on to it.
-    timeout --kill-after=60 "$left" bash "$@" &
-    timer=$!
-    trap 'kill "$timer" 2>/dev/null; wait "$timer"; exit 130' INT TERM
-    wait "$timer" || status=$?
-    trap - INT TERM
-    ((status != 124 && status != 137)) || time_is_up "$1"
+    run_script "$left" "$@" || status=$?
+    [[ -z $minutes ]] || ((status != 124 && status != 137)) || time_is_up "$1"
     ((status == 0)) || exit "$status"
 }
 
 time_is_up() {
-    say "the $minutes minutes are over, at $(basename "$1"); the same call goes on from the last checkpoint"
+    say "the $minutes minutes are over, at $(basename "$1"); the same call goes on there"
     [[ ! -f $RUN/report.md ]] || say "the rows so far: $RUN/report.md"
     exit 0
 }

@@ -5,9 +5,12 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
+
+from recipes.table3 import report, results
 
 ROOT = Path(__file__).resolve().parents[2]
 RECIPE = ROOT / "recipes" / "table3"
@@ -122,18 +125,48 @@ def test_what_is_finished_is_not_done_again(finished: Path) -> None:
 
 
 @pytest.mark.slow
-def test_time_is_up_in_the_middle_of_a_row(finished: Path) -> None:
-    long = [*quick(), "--set", "optimization.max_update=100000"]
-    outcome = call("run.sh", "--run", finished, "--generated", "--rows", "c_n8", "--minutes", "0.5", *long)
-    assert outcome.returncode == 0, outcome.stdout[-3000:] + outcome.stderr[-3000:]
-    assert "the 0.5 minutes are over, at 2_train.sh" in outcome.stdout
-    left = subprocess.run(["pgrep", "-f", f"fairseq-train {finished}"], capture_output=True, text=True, check=False)
-    assert left.stdout == ""  # nothing works on in the background
-    kept = list((finished / "rows" / "c_n8" / "checkpoints").glob("checkpoint_*_*.pt"))
-    before = max(int(path.stem.rpartition("_")[2]) for path in kept)
-    shorter = [*quick(), "--set", f"optimization.max_update={before + 20}"]
-    outcome = call("2_train.sh", "--run", finished, "--row", "c_n8", *shorter)
-    assert outcome.returncode == 0 and "training goes on from" in outcome.stdout
+def test_what_does_not_belong_together_is_no_result(finished: Path, tmp_path: Path) -> None:
+    other = call("5_score.sh", "--run", finished, "--row", "d_ls2", "--seed", "7", *quick())
+    assert other.returncode == 1 and "was trained with other settings than this call's" in other.stderr
+    untrained = call("4_decode.sh", "--run", finished, "--row", "e_learned", *quick())
+    assert untrained.returncode == 1 and "row e_learned is not trained; run 2_train.sh" in untrained.stderr
+    copy = tmp_path / "copy"
+    shutil.copytree(finished, copy)
+    assert results.finished(copy, "d_ls2")
+    longer = [*quick(), "--set", "optimization.max_update=30"]
+    assert call("2_train.sh", "--run", copy, "--row", "d_ls2", *longer).returncode == 0
+    assert not results.finished(copy, "d_ls2")  # its translation is the shorter training's
+    report.main([str(copy)])
+    text = (copy / "report.md").read_text(encoding="utf-8")
+    assert "\n| base |" in text and "\n| d_ls2 | eps_ls" not in text and "d_ls2" in text.split("Not finished: ")[1]
+
+
+@pytest.mark.slow
+def test_ending_the_call_or_its_time_ends_what_it_runs(finished: Path) -> None:
+    command = ["bash", str(RECIPE / "run.sh"), "--run", str(finished), "--generated", "--rows", "c_n4", *quick()]
+    command += ["--set", "optimization.max_update=100000"]
+    environment = {**os.environ, "T2017_ENVIRONMENT": sys.prefix, "OMP_NUM_THREADS": "1"}
+    process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
+    checkpoints = finished / "rows" / "c_n4" / "checkpoints"
+    deadline = time.monotonic() + 600
+    while not list(checkpoints.glob("checkpoint_*_*.pt")):
+        assert process.poll() is None and time.monotonic() < deadline
+        time.sleep(0.2)
+    process.terminate()
+    output = process.communicate(timeout=60)[0]
+    assert process.returncode == 130 and "interrupted; the same call goes on there" in output
+    assert still_training(finished) == ""
+    in_time = call(RECIPE / "run.sh", *command[2:], "--minutes", "0.5")
+    assert in_time.returncode == 0, in_time.stdout[-3000:] + in_time.stderr[-3000:]
+    assert "training goes on from" in in_time.stdout
+    assert "the 0.5 minutes are over, at 2_train.sh; the same call goes on there" in in_time.stdout
+    assert still_training(finished) == ""
+
+
+def still_training(run: Path) -> str:
+    """The trainings of a run that are at work."""
+    command = ["pgrep", "-f", f"fairseq-train {run}"]
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout
 
 
 @pytest.mark.slow
@@ -157,6 +190,12 @@ def test_a_data_bin_of_another_origin(finished: Path, tmp_path: Path) -> None:
     assert "binarised" in (run / "report.md").read_text(encoding="utf-8")
     wrong = call("1_prepare.sh", "--run", run, "--data-bin", finished / "data-bin")
     assert wrong.returncode == 1 and "take another --run" in wrong.stderr
+    (other / "raw").mkdir()
+    for side in ("en", "de"):
+        (other / "raw" / f"valid.{side}").write_text("too few .\n", encoding="utf-8")
+    uneven = call("1_prepare.sh", "--run", tmp_path / "raw", "--data-bin", other)
+    assert uneven.returncode == 1 and "lines of valid" in uneven.stderr
+    shutil.rmtree(other / "raw")
     (other / "train.en-de.de.idx").unlink()
     incomplete = call("1_prepare.sh", "--run", tmp_path / "new", "--data-bin", other)
     assert incomplete.returncode == 1 and "train.en-de.de.idx is missing" in incomplete.stderr

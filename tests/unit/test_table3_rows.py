@@ -1,6 +1,7 @@
 """The rows of Table 3 as recipes/table3 runs them: each differs from base as in the paper, at both sizes."""
 
 from fractions import Fraction
+from pathlib import Path
 
 import pytest
 import yaml
@@ -102,43 +103,77 @@ def test_rows_that_are_not_in_the_table(asked: str) -> None:
         rows.chosen(asked)
 
 
-def made_row(name: str, perplexity: float, updates: int = 1000) -> dict[str, object]:
+def made_row(name: str, perplexity: float, **other: object) -> dict[str, object]:
     """A row as collect() gives it, with made-up results."""
     content = rows.settings(name, "small", 1, None)
     return {
         "row": name,
+        "scale": "small",
+        "seed": 1,
         "model": content["model"],
         "label_smoothing": content["criterion"]["label_smoothing"],
-        "updates": updates,
-        "max_update": 1000,
+        "conditions": {"seed": 1},
+        "updates": 2000,
+        "max_update": 2000,
         "parameters": 1_500_000,
         "target_tokens": 914_000,
         "target_tokens_a_second": 5000.0,
         "first_validation": {"updates": 50, "bits": 10.0},
-        "last_validation": {"updates": updates, "bits": 4.5},
+        "last_validation": {"updates": 2000, "bits": 4.5},
         "perplexity": perplexity,
         "sacrebleu": {"score": 12.345, "signature": "s"},
         "paper_bleu": {"score": 11.0, "signature": "p"},
-        "trained": updates == 1000,
+        "finished": True,
         "machine": {},
+        **other,
     }
 
 
 def test_the_table() -> None:
     base, small, learned = made_row("base", 20.0), made_row("c_n2", 25.0), made_row("e_learned", 19.0)
     lines = report.table([base, small, learned], base)
-    assert lines[2].startswith(
-        "| base | N 3, d_model 128, d_ff 512, h 8, d_k 16, d_v 16, P_drop 0.1, eps_ls 0.1 | 20.00 |"
-    )
+    sizes = "N 3, d_model 128, d_ff 512, h 8, d_k 16, d_v 16, P_drop 0.1, eps_ls 0.1"
+    assert lines[2].startswith(f"| base | {sizes} | 20.00 |")
     assert lines[3] == "| c_n2 | N 1 | 25.00 | 11.00 | 12.35 | 1.500 | 6.11 | 23.7 | 36 |"
     assert lines[4] == "| e_learned | positions learned | 19.00 | 11.00 | 12.35 | 1.500 | 4.92 | 25.7 |  |"
     # Learned positions have base's perplexity in the paper, so they are on no side of it.
     assert "in 1 of 1 rows" in report.agreement([base, small, learned], base)
     assert "in 1 of 2 rows" in report.agreement([base, small, made_row("c_n8", 21.0)], base)
-    assert report.learning([base])[2] == "| base | 1,000 of 1,000 | 914,000 | 10.000 (50) | 4.500 | 0.45 | 5,000 |"
+    assert report.learning([base])[2] == "| base | 2,000 of 2,000 | 914,000 | 10.000 (50) | 4.500 | 0.45 | 5,000 |"
 
 
-def test_a_row_is_finished_when_trained_to_its_end_and_scored() -> None:
-    assert report.finished(made_row("base", 20.0))
-    assert not report.finished(made_row("base", 20.0, updates=999))
-    assert not report.finished({**made_row("base", 20.0), "sacrebleu": None})
+def test_rows_trained_in_another_way_are_marked_and_not_compared() -> None:
+    base, other = made_row("base", 20.0), made_row("c_n2", 25.0, conditions={"seed": 2})
+    assert report.table([other], base)[2].startswith("| c_n2 * | N 1 |")
+    assert "in 0 of 0 rows" in report.agreement([base, other], base)
+
+
+def test_without_base_its_sizes_are_known_nevertheless() -> None:
+    row = made_row("b_dk16", 20.0)
+    assert report.table([row], report.base_of([row]))[2].startswith("| b_dk16 | d_k 4 |")
+
+
+def test_overrides_are_part_of_a_rows_settings() -> None:
+    changed = rows.settings("c_n2", "small", 1, None, ["model.layers=5", "optimization.update_freq=[2]"])
+    assert (changed["model"]["layers"], changed["optimization"]["update_freq"]) == (5, [2])
+    with pytest.raises(UsageError, match="write SECTION.NAME=VALUE"):
+        rows.settings("base", "small", 1, None, ["layers=5"])
+
+
+@pytest.mark.parametrize("name", ["A", "all", "nothing"])
+def test_one_row_is_one_row(name: str) -> None:
+    with pytest.raises(UsageError, match="a_h1"):
+        rows.settings(name, "small", 1, None)
+
+
+def test_a_settings_file_of_another_training_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "row.yaml"
+    assert rows.main(["write", "--row", "base", "--seed", "5", "--output", str(file)]) == 0
+    written = file.stat().st_mtime_ns
+    assert rows.main(["write", "--row", "base", "--seed", "5", "--output", str(file)]) == 0
+    assert file.stat().st_mtime_ns == written
+    check = ["check", "--row", "base", "--file", str(file)]
+    assert rows.main([*check, "--seed", "5", "--set", "generation.beam=8"]) == 0
+    capsys.readouterr()
+    assert rows.main(check) == 1
+    assert "was trained with other settings than this call's" in capsys.readouterr().err

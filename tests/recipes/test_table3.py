@@ -183,7 +183,7 @@ def test_a_data_bin_of_another_origin(finished: Path, tmp_path: Path) -> None:
     assert facts["reference_is_raw"] is False and "binarised" in facts["reference"]
     references = (run / "corpus" / "valid.de").read_text(encoding="utf-8").splitlines()
     raw = (finished / "corpus" / "valid.de").read_text(encoding="utf-8").splitlines()
-    assert references == raw  # made-up text comes back whole
+    assert references == [line.replace(" .", ".") for line in raw]  # joined, so it is not the raw text
     for script in ("2_train.sh", "3_average.sh", "4_decode.sh", "5_score.sh"):
         outcome = call(script, "--run", run, "--row", "c_n2", *quick())
         assert outcome.returncode == 0, outcome.stdout[-3000:] + outcome.stderr[-3000:]

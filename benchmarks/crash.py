@@ -30,7 +30,7 @@ import torch
 from fairseq_cli import train as fairseq_train
 
 from t2017_plugin.checkpoints.loading import load_checkpoint, num_updates
-from t2017_plugin.training import checkpoint_files
+from t2017_plugin.fairseq_side import checkpoint_files
 
 PLUGIN = Path(__file__).resolve().parents[1] / "t2017_plugin"
 STAGES = ("half of a checkpoint written", "written, not yet named", "half of the copy to checkpoint_last.pt")

@@ -30,14 +30,14 @@ from torch import Tensor
 
 from benchmarks.engines import ctranslate2_arm
 from benchmarks.timing import alternate, ratios, report
-from t2017_plugin.audit.instruments import make_pairs, make_stock, make_task
 from t2017_plugin.checkpoints.for_inference import PRECISIONS
-from t2017_plugin.decoding.generator import PaperGenerator
-from t2017_plugin.decoding.stock_search import StockSearch
-from t2017_plugin.interop.stock import STOCK_SWITCHES, from_stock
-from t2017_plugin.models.architectures import settings
-from t2017_plugin.models.config import T2017TransformerConfig
-from t2017_plugin.models.transformer_2017 import T2017Transformer
+from t2017_plugin.checkpoints.stock_weights import STOCK_SWITCHES, from_stock
+from t2017_plugin.differences.instruments import make_pairs, make_stock, make_task
+from t2017_plugin.fairseq_side.architectures import settings
+from t2017_plugin.fairseq_side.generator import PaperGenerator
+from t2017_plugin.fairseq_side.model import T2017Transformer
+from t2017_plugin.fairseq_side.settings import T2017TransformerConfig
+from t2017_plugin.fairseq_side.stock_search import StockSearch
 
 WRITTEN = 20
 PAPER, STOCKS_RULE, STOCK, OTHER = "t2017_plugin", "t2017_plugin --search stock", "stock fairseq", "CTranslate2"

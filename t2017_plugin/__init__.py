@@ -1,31 +1,33 @@
 """t2017_plugin: "Attention Is All You Need" (2017), exactly, as a fairseq plugin.
 
-Use it with ``--user-dir "$(t2017 user-dir)"``. Importing the package registers the model, its architectures, the loss,
-the schedule, the optimiser and the tasks, and does nothing else.
+Use it with ``--user-dir "$(t2017 user-dir)"``. The paper itself is in ``t2017_plugin.paper`` and
+needs torch alone. Importing the package is light: it loads neither torch nor fairseq. What it has
+for fairseq is registered when fairseq is there already, as it is under ``--user-dir``, and else by
+what needs it (``t2017_plugin.fairseq_side.registration``).
 """
 
+import sys
 from typing import Any
 
-from t2017_plugin.requirements import require_fairseq
+from t2017_plugin.version import __version__
 
-require_fairseq()
-
-from t2017_plugin.checkpoints.safe_globals import allow_safe_globals  # noqa: E402
-from t2017_plugin.criterions import label_smoothing  # noqa: E402, F401
-from t2017_plugin.models import architectures, transformer_2017  # noqa: E402, F401
-from t2017_plugin.optim import adam, noam  # noqa: E402, F401
-from t2017_plugin.tasks import parsing_2017, translation_2017  # noqa: E402, F401
-from t2017_plugin.version import __version__  # noqa: E402, F401
-
-allow_safe_globals()
+__all__ = ["T2017Transformer", "Translator", "__version__"]
 
 
 def __getattr__(name: str) -> Any:
-    """``from t2017_plugin import Translator, T2017Transformer``, loaded when first asked for."""
+    """Load ``Translator`` or ``T2017Transformer`` when it is first asked for."""
     if name == "Translator":
-        from t2017_plugin.translator import Translator
+        from t2017_plugin.text.translator import Translator
 
         return Translator
     if name == "T2017Transformer":
-        return transformer_2017.T2017Transformer
+        from t2017_plugin.fairseq_side.registration import register
+
+        return register()
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+if "fairseq" in sys.modules:
+    from t2017_plugin.fairseq_side.registration import register
+
+    register()

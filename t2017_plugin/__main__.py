@@ -2,7 +2,7 @@
 
 import sys
 
-from t2017_plugin.cli import main
+from t2017_plugin.commands.main import main
 
 if __name__ == "__main__":
     sys.exit(main())

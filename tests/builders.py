@@ -7,8 +7,8 @@ import torch
 from fairseq.data import Dictionary
 from torch import Tensor
 
-from t2017_plugin.models.config import T2017TransformerConfig
-from t2017_plugin.models.transformer_2017 import T2017Transformer
+from t2017_plugin.fairseq_side.model import T2017Transformer
+from t2017_plugin.fairseq_side.settings import T2017TransformerConfig
 
 TINY: dict[str, Any] = {"layers": 2, "d_model": 32, "d_ff": 48, "heads": 4, "d_k": 8, "d_v": 8, "dropout": 0.0}
 PAD, EOS = 1, 2

@@ -6,11 +6,13 @@ from typing import Any
 import pytest
 import torch
 
+from t2017_plugin.fairseq_side.registration import register
 from tests.parity import t2t_golden
 
 # Sums are then taken in one order, here and in the programs that tests start: equal means equal to the last bit.
 os.environ["OMP_NUM_THREADS"] = "1"
 torch.set_num_threads(1)
+register()
 
 WORST = "t2017_worst"
 

@@ -9,7 +9,7 @@ read_flags() {
     mkdir -p "$ARM_RUN/settings"
     printed=$ARM_RUN/settings/$command.flags
     cp "$SETTINGS" "$ARM_RUN/settings/settings.yaml"
-    python -m t2017_plugin.configuration.command_line "$SETTINGS" "$command" --set "task.data=$RUN/data-bin" \
+    python -m t2017_plugin.experiments.command_line "$SETTINGS" "$command" --set "task.data=$RUN/data-bin" \
         "${OVERRIDES[@]}" "$@" --null >"$printed.null" 2>"$printed.errors" ||
         fail "$(tail -n 1 "$printed.errors")"
     mapfile -d '' FLAGS <"$printed.null"

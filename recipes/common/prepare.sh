@@ -63,6 +63,6 @@ binarise() {
 
 # A job whose text is made in another way has a function of its own with this name.
 describe_data_bin() {
-    run python -m t2017_plugin.text_pipeline describe --data-bin "$1" \
+    run python -m t2017_plugin.text.filters describe --data-bin "$1" \
         --source-lang "$SOURCE_LANG" --target-lang "$TARGET_LANG" --bpe-codes codes
 }

@@ -16,8 +16,7 @@ from typing import Any
 import yaml
 
 from recipes.common.files import write_whole
-from t2017_plugin.configuration.command_line import command_line
-from t2017_plugin.configuration.single_differences import (
+from t2017_plugin.differences.single_differences import (
     ALL,
     PAPER,
     SINGLES,
@@ -26,6 +25,7 @@ from t2017_plugin.configuration.single_differences import (
     arm_settings,
     only_decoding,
 )
+from t2017_plugin.experiments.command_line import command_line
 
 CONFIGS = Path(__file__).resolve().parents[2] / "configs"
 ABOUT = {

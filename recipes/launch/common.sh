@@ -57,7 +57,7 @@ read_options() {
     GPUS=${GPUS:-$(gpus_here)}
     [[ $GPUS =~ ^[1-9][0-9]*$ && $NODES =~ ^[1-9][0-9]*$ && $PORT =~ ^[1-9][0-9]*$ ]] ||
         fail "--gpus $GPUS, --nodes $NODES, --port $PORT: give numbers from 1 (nvidia-smi shows $(gpus_here) GPUs here)"
-    mapfile -d '' flags < <(cd "$ROOT" && python -m t2017_plugin.configuration.command_line "$settings" train \
+    mapfile -d '' flags < <(cd "$ROOT" && python -m t2017_plugin.experiments.command_line "$settings" train \
         --set "task.data=$data" --set "checkpoint.save_dir=$save" \
         --set "distributed_training.distributed_world_size=$((NODES * GPUS))" --null)
     ((${#flags[@]})) || fail "no flags came of $settings; the line above says why"

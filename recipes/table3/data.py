@@ -20,8 +20,8 @@ from fairseq.data.data_utils import load_indexed_dataset
 from recipes.common.files import write_whole
 from t2017_plugin.errors import UsageError
 from t2017_plugin.scoring.parallel_text import ParallelText, find_parallel_text
-from t2017_plugin.text_pipeline import TextPipeline
-from t2017_plugin.text_settings import TextSettings
+from t2017_plugin.text.pipeline import TextPipeline
+from t2017_plugin.text.settings import TextSettings
 
 SUBSET = "valid"
 

@@ -18,7 +18,7 @@ from recipes.common.files import write_whole
 from recipes.common.report import load
 from recipes.table3.results import SIZES, collect
 from recipes.table3.rows import BASE, ROWS, settings
-from t2017_plugin.parameters import TABLE_3
+from t2017_plugin.experiments.parameters import TABLE_3
 
 Row = dict[str, Any]
 

@@ -11,8 +11,8 @@ from recipes.common.files import file_sha256
 from recipes.common.report import load
 from recipes.common.steps import settings_of
 from recipes.table3.rows import SCALES, settings
-from t2017_plugin.comparison.curves import read_curves
 from t2017_plugin.errors import UsageError
+from t2017_plugin.experiments.curves import read_curves
 
 SIZES = {"layers": "N", "d_model": "d_model", "d_ff": "d_ff", "heads": "h", "d_k": "d_k", "d_v": "d_v"}
 # Each step's output must be what the next one read: nothing of another training may stand beside it.

@@ -23,9 +23,9 @@ from typing import Any
 import yaml
 
 from recipes.common.files import write_whole
-from t2017_plugin.configuration.command_line import command_line
-from t2017_plugin.configuration.paper_configs import EXPERIMENTS
 from t2017_plugin.errors import UsageError
+from t2017_plugin.experiments.command_line import command_line
+from t2017_plugin.experiments.paper_configs import EXPERIMENTS
 
 CONFIGS = Path(__file__).resolve().parents[2] / "configs"
 ROWS = {

@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 
 from recipes.wmt14_common.archives import RawPair
 from recipes.wmt14_common.corpora import Limits
-from t2017_plugin.text_pipeline import TextPipeline
-from t2017_plugin.text_settings import TextSettings
+from t2017_plugin.text.pipeline import TextPipeline
+from t2017_plugin.text.settings import TextSettings
 
 MENDED = "mended (control characters)"
 

@@ -17,7 +17,7 @@ from subword_nmt.learn_bpe import learn_bpe
 
 from recipes.wmt14_common.parallel import PORTION, Progress, in_order
 from t2017_plugin.files import whole_or_nothing
-from t2017_plugin.text_pipeline import SubwordUnits
+from t2017_plugin.text.pipeline import SubwordUnits
 
 CACHED_WORDS = 500_000  # a process forgets how it cut words beyond that, to bound its memory
 

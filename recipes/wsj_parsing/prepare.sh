@@ -80,7 +80,7 @@ binarise() {
         "${dictionaries[@]}" --destdir "$partial"
     [[ -z $SILVER ]] || take_silver "$partial.silver" "$partial"
     cp "$RUN/text/codes" "$partial/codes"
-    run python -m t2017_plugin.text_pipeline describe --data-bin "$partial" --source-lang words --target-lang tree \
+    run python -m t2017_plugin.text.filters describe --data-bin "$partial" --source-lang words --target-lang tree \
         --tokenizer none --bpe-codes codes
     rm -rf "$RUN/data-bin"
     mv "$partial" "$RUN/data-bin"

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from recipes.common.files import read_lines, write_whole
 from recipes.common.prepare_text import learn_joint_codes
-from t2017_plugin.text_pipeline import SubwordUnits
+from t2017_plugin.text.pipeline import SubwordUnits
 
 
 def prepare(corpus: Path, output: Path, merges: int) -> None:

@@ -19,10 +19,10 @@ from typing import Any
 import torch
 
 from t2017_plugin.checkpoints.loading import load_checkpoint, num_updates, settings
-from t2017_plugin.checkpoints.running_mean import RunningMean
 from t2017_plugin.checkpoints.selection import refuse_duplicates
 from t2017_plugin.errors import UsageError
 from t2017_plugin.files import whole_or_nothing
+from t2017_plugin.paper.averaging import RunningMean
 
 # Settings that change what the weights mean though not always their shapes; dropout, seeds and paths may differ
 # within a run.

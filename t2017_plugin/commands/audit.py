@@ -2,7 +2,6 @@
 
 import argparse
 
-SUMMARY = "measure paper, plugin and stock fairseq side by side: a row a difference, with numbers"
 DESCRIPTION = """\
 Build the paper's model, its variants and stock fairseq's, run them, and say where they differ and by how much: norm,
 positions, biases, initial weights, dropout sites, decoder start, label smoothing, learning rate, Adam, penalty, search,
@@ -19,7 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Measure and print."""
-    from t2017_plugin.audit import report
+    from t2017_plugin.differences import report
 
     groups = report.audit()
     if args.json:

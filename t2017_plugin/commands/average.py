@@ -6,7 +6,6 @@ import argparse
 import sys
 from pathlib import Path
 
-SUMMARY = "average the last checkpoints of a run, or named ones (paper, 6.1: the last 5 for base, 20 for big)"
 DESCRIPTION = """\
 Average checkpoints of one run (paper, section 6.1: the last 5 for base, the last 20 for big).
 

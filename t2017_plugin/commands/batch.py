@@ -6,9 +6,8 @@ import argparse
 import json
 from pathlib import Path
 
-from t2017_plugin.arguments import at_least_one
+from t2017_plugin.commands.arguments import at_least_one
 
-SUMMARY = "max-tokens and update-freq for about 25,000 source and target tokens an update (paper, 5.1)"
 DESCRIPTION = """\
 Print --max-tokens and --update-freq for fairseq-train that give the paper's batch on G GPUs.
 
@@ -54,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the flags, and what they give on the data."""
-    from t2017_plugin.training import batches
+    from t2017_plugin.experiments import batches
 
     tokens = args.tokens or batches.PAPER_TOKENS
     update_freq = args.update_freq or batches.default_update_freq(args.gpus)

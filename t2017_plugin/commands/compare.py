@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-SUMMARY = "put runs side by side: curves, speed, memory, both BLEUs with paired bootstrap, settings that differ"
 DESCRIPTION = """\
 RUN is the folder of one trained and scored arm, as the recipes write it (runs/demo/t2017). Runs that differ in nothing
 but their seed are one arm, told as mean and spread; the first RUN's arm is the baseline of the paired bootstrap.
@@ -35,11 +34,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Read, test, write, and print the scores and the files' names."""
-    from t2017_plugin.comparison.arms import group
-    from t2017_plugin.comparison.page import html, markdown
-    from t2017_plugin.comparison.runs import read_run, references_of
-    from t2017_plugin.comparison.significance import compare_arms
-    from t2017_plugin.comparison.tables import all_tables
+    from t2017_plugin.experiments.arms import group
+    from t2017_plugin.experiments.page import html, markdown
+    from t2017_plugin.experiments.runs import read_run, references_of
+    from t2017_plugin.experiments.significance import compare_arms
+    from t2017_plugin.experiments.tables import all_tables
     from t2017_plugin.files import whole_or_nothing
 
     arms = group([read_run(folder) for folder in args.runs])

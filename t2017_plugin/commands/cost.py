@@ -7,9 +7,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from t2017_plugin.arguments import at_least_one, positive
+from t2017_plugin.commands.arguments import at_least_one, positive
 
-SUMMARY = "operations of a training: by the paper's rule (Table 2) and by counting multiply-adds"
 DESCRIPTION = """\
 Without RUN: an architecture trained as in the paper, 25,000 source and 25,000 target tokens an update.
 With RUN (the folder of a recipe's arm, or any folder with a training log and checkpoints): sizes from its checkpoint,
@@ -46,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print both figures and the parts of the counted one."""
-    from t2017_plugin.training import cost
+    from t2017_plugin.experiments import cost
 
     answer = of_run(args) if args.trained else of_architecture(args)
     sizes, vocabulary, tokens = answer.pop("sizes"), answer["vocabulary"], answer.pop("tokens")
@@ -70,8 +69,8 @@ def run(args: argparse.Namespace) -> int:
 def of_architecture(args: argparse.Namespace) -> dict[str, Any]:
     """An architecture under the paper's training."""
     from t2017_plugin.errors import UsageError
-    from t2017_plugin.models.architectures import ARCHITECTURES, settings
-    from t2017_plugin.training import cost
+    from t2017_plugin.experiments import cost
+    from t2017_plugin.fairseq_side.architectures import ARCHITECTURES, settings
 
     if args.arch not in ARCHITECTURES:
         raise UsageError(f"no architecture {args.arch!r}; there are {', '.join(ARCHITECTURES)}")
@@ -102,9 +101,9 @@ def of_run(args: argparse.Namespace) -> dict[str, Any]:
     """A run, from its log and a checkpoint."""
     from t2017_plugin.checkpoints.loading import load_checkpoint, settings
     from t2017_plugin.errors import UsageError
-    from t2017_plugin.training import cost
-    from t2017_plugin.training.batches import read_lengths
-    from t2017_plugin.training.log import find_logs
+    from t2017_plugin.experiments import cost
+    from t2017_plugin.experiments.batches import read_lengths
+    from t2017_plugin.experiments.log import find_logs
 
     logs = find_logs(args.trained)
     if len(logs) != 1:

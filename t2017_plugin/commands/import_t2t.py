@@ -7,9 +7,8 @@ import shlex
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from t2017_plugin.interop.t2t_import import ImportOptions, ImportReport
+    from t2017_plugin.t2t.import_model import ImportOptions, ImportReport
 
-SUMMARY = "turn a Tensor2Tensor model (TensorFlow checkpoint or .npz) into a fairseq checkpoint with dictionaries"
 DESCRIPTION = """\
 Turn a model that Tensor2Tensor trained into a folder with checkpoint.pt, dict.SRC.txt, dict.TGT.txt and
 text_settings.json, which fairseq's commands and t2017 translate read. TensorFlow is not needed.
@@ -64,7 +63,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Import, and print what became of the variables."""
-    from t2017_plugin.interop.t2t_import import import_model
+    from t2017_plugin.t2t.import_model import import_model
 
     report = import_model(args.model, args.output, options(args))
     print("\n".join(told(report, args)))
@@ -78,7 +77,7 @@ def options(args: argparse.Namespace) -> ImportOptions:
         UsageError: vocabulary files exclude one another.
     """
     from t2017_plugin.errors import UsageError
-    from t2017_plugin.interop.t2t_import import ImportOptions
+    from t2017_plugin.t2t.import_model import ImportOptions
 
     if args.vocab and (args.source_vocab or args.target_vocab):
         raise UsageError("--vocab is for both languages: leave it out, or --source-vocab and --target-vocab")
@@ -97,7 +96,7 @@ def options(args: argparse.Namespace) -> ImportOptions:
 
 def told(report: ImportReport, args: argparse.Namespace) -> list[str]:
     """What is printed, a line a fact."""
-    from t2017_plugin.interop.t2t_checkpoint import CHECKPOINT, model_flags
+    from t2017_plugin.t2t.checkpoint import CHECKPOINT, model_flags
 
     source, settings = report.source, report.sizes.settings
     sizes = ", ".join(f"{name} {settings[name]}" for name in ("layers", "d_model", "d_ff", "heads", "d_k", "d_v"))

@@ -6,7 +6,6 @@ import argparse
 import json
 from typing import Any
 
-SUMMARY = "count the parameters of an architecture, by the paper's equations and in the built model"
 DESCRIPTION = """\
 Count parameters twice: by hand from the equations of sections 3.1 to 3.4, and in a model that is built.
 
@@ -40,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the counts of one architecture by part, or a table of many."""
-    from t2017_plugin.parameters import table_3
+    from t2017_plugin.experiments.parameters import table_3
 
     if args.table3:
         vocabularies = (args.vocab,) if args.vocab else VOCABULARIES
@@ -63,8 +62,8 @@ def counted(arch: str, vocabulary: int) -> dict[str, Any]:
         UsageError: there is no such architecture (those there are get named), or the vocabulary is too small.
     """
     from t2017_plugin.errors import UsageError
-    from t2017_plugin.models.architectures import ARCHITECTURES, settings
-    from t2017_plugin.parameters import count_built, count_by_formula
+    from t2017_plugin.experiments.parameters import count_built, count_by_formula
+    from t2017_plugin.fairseq_side.architectures import ARCHITECTURES, settings
 
     if arch not in ARCHITECTURES:
         raise UsageError(f"no architecture {arch!r}; there are {', '.join(ARCHITECTURES)}")

@@ -6,14 +6,13 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from t2017_plugin.arguments import add_search_arguments
+from t2017_plugin.commands.arguments import add_search_arguments
 from t2017_plugin.commands.translate import Progress, warn_undecodable
 
 if TYPE_CHECKING:
     from t2017_plugin.parsing.parser import Parser
     from t2017_plugin.parsing.rebuilding import Repairs
 
-SUMMARY = "parse sentences from stdin to bracketed trees on stdout, a line for a line"
 DESCRIPTION = """\
 Parse sentences: every line of stdin gives one line of stdout, in order, whatever it holds: a bracketed tree with
 exactly its words; a line without words gives an empty one. Words stand between spaces, tokenised as in the Penn
@@ -41,10 +40,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Parse stdin to stdout."""
-    from t2017_plugin.line_input import LineInput
     from t2017_plugin.parsing.parser import Parser
     from t2017_plugin.parsing.tokenisation import treebank_tokens
     from t2017_plugin.parsing.treebank import one_line
+    from t2017_plugin.text.line_input import LineInput
 
     device = "cpu" if args.cpu else None
     parser = Parser.load(args.checkpoint, args.data_bin, args.beam, args.alpha, args.max_tokens, device, args.precision)

@@ -6,7 +6,6 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-SUMMARY = "draw loss, learning rate, gradient norm and tokens a second of runs into a PNG"
 DESCRIPTION = """\
 RUN is a training log (fairseq-train's output with --log-format simple or json), a folder that holds train.log, or the
 folder of a recipe's run, whose arms are then drawn together.
@@ -38,8 +37,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Draw, and print the file's name."""
     from t2017_plugin.errors import UsageError
+    from t2017_plugin.experiments.log import find_logs
     from t2017_plugin.files import whole_or_nothing
-    from t2017_plugin.training.log import find_logs
 
     first = Path(args.runs[0])
     output = args.output or (first if first.is_dir() else first.parent) / "curves.png"

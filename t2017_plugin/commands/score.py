@@ -8,9 +8,8 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from t2017_plugin.arguments import add_device_arguments
+from t2017_plugin.commands.arguments import add_device_arguments
 
-SUMMARY = "print both BLEUs of a translation or a run: sacreBLEU, and the paper's on split tokens"
 DESCRIPTION = """\
 Score a translation against a reference, both as raw (detokenised) text, a sentence a line or WMT's .sgm. Printed are
 
@@ -84,7 +83,7 @@ def score_texts(args: argparse.Namespace) -> int:
     """Read, check and score a translation."""
     from t2017_plugin.scoring.bleu import check_alignment
     from t2017_plugin.scoring.texts import check_expected_lines, looks_tokenised, read_generate_log, read_text
-    from t2017_plugin.text_pipeline import moses_detokenize
+    from t2017_plugin.text.pipeline import moses_detokenize
 
     references = read_text(args.ref)
     check_expected_lines(references, args.ref, args.expect_lines)
@@ -106,8 +105,8 @@ def score_run(args: argparse.Namespace) -> int:
     from t2017_plugin.scoring.parallel_text import find_parallel_text
     from t2017_plugin.scoring.run import load_averaged, translate_test_set
     from t2017_plugin.scoring.texts import check_expected_lines
-    from t2017_plugin.text_pipeline import TextPipeline
-    from t2017_plugin.translator import Translator
+    from t2017_plugin.text.pipeline import TextPipeline
+    from t2017_plugin.text.translator import Translator
 
     pipeline = TextPipeline.load(args.data_bin)
     test_set = find_parallel_text(args.data_bin, args.subset, pipeline, args.source, args.ref)

@@ -8,12 +8,11 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from t2017_plugin.arguments import add_search_arguments, at_least_one
+from t2017_plugin.commands.arguments import add_search_arguments, at_least_one
 
 if TYPE_CHECKING:
-    from t2017_plugin.translator import Hypothesis, Translator
+    from t2017_plugin.text.translator import Hypothesis, Translator
 
-SUMMARY = "translate raw text from stdin to raw text on stdout, a line for a line"
 DESCRIPTION = """\
 Translate raw text: every line of stdin gives one line of stdout, in order, whatever it holds (a line without words
 gives an empty one). Lines are tokenised, cut into BPE units, translated and joined again with the settings that lie
@@ -52,8 +51,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Translate stdin to stdout."""
-    from t2017_plugin.line_input import LineInput
-    from t2017_plugin.translator import Translator
+    from t2017_plugin.text.line_input import LineInput
+    from t2017_plugin.text.translator import Translator
 
     if args.nbest > args.beam:
         args.wrong_call(f"--nbest {args.nbest} is more than --beam {args.beam}")

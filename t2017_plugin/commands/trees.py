@@ -6,9 +6,8 @@ import argparse
 import sys
 from pathlib import Path
 
-from t2017_plugin.arguments import at_least_one
+from t2017_plugin.commands.arguments import at_least_one
 
-SUMMARY = "linearise, rebuild, score and show constituency trees"
 DESCRIPTION = """\
 Work with bracketed trees (section 6.3). Files are those of the Penn Treebank or hold one tree a line.
 

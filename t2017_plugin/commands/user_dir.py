@@ -5,8 +5,6 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-SUMMARY = 'print the path of the plugin: fairseq-train --user-dir "$(t2017 user-dir)"'
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """``user-dir`` takes no arguments."""

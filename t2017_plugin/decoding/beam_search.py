@@ -20,10 +20,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from t2017_plugin.decoding.best import best_of_many
-from t2017_plugin.decoding.ensemble import Ensemble
 from t2017_plugin.decoding.history import Finished, History
 from t2017_plugin.decoding.rules import PaperRule, SearchSettings, StockRule
+from t2017_plugin.fairseq_side.ensemble import Ensemble
+from t2017_plugin.fast.best_of_many import best_of_many
 
 
 def beam_search(

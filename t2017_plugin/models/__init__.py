@@ -1,1 +1,1 @@
-"""The model of section 3 as fairseq sees it: settings, registration, named architectures."""
+"""What fairseq imports by itself under ``--user-dir``: the files of this folder and of ``tasks``."""

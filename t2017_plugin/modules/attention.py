@@ -17,7 +17,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from t2017_plugin.modules.dropout import Dropout
+from t2017_plugin.fast.dropout import Dropout
 
 
 def visible(hidden: Tensor) -> Tensor:

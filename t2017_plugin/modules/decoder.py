@@ -8,13 +8,13 @@ import torch.nn.functional as F
 from fairseq.models import FairseqIncrementalDecoder
 from torch import Tensor, nn
 
+from t2017_plugin.fast.cache import DecoderCache, additive
+from t2017_plugin.fast.dropout import Dropout
+from t2017_plugin.fast.step import DecoderStep
 from t2017_plugin.modules.attention import EncoderDecoderAttention, SelfAttention, visible
-from t2017_plugin.modules.cache import DecoderCache, additive
-from t2017_plugin.modules.dropout import Dropout
 from t2017_plugin.modules.embeddings import TokenEmbedding
 from t2017_plugin.modules.feed_forward import FeedForward
 from t2017_plugin.modules.residual import ResidualNorm
-from t2017_plugin.modules.step import DecoderStep
 
 CACHE = "t2017_decoder"
 STEP = "t2017_decoder_step"

@@ -6,8 +6,8 @@ import torch
 from fairseq.models import FairseqEncoder
 from torch import Tensor, nn
 
+from t2017_plugin.fast.dropout import Dropout
 from t2017_plugin.modules.attention import SelfAttention
-from t2017_plugin.modules.dropout import Dropout
 from t2017_plugin.modules.embeddings import TokenEmbedding
 from t2017_plugin.modules.feed_forward import FeedForward
 from t2017_plugin.modules.positions import positions_of

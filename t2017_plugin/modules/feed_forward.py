@@ -8,7 +8,7 @@ The same two maps at every position, different ones in every layer; both have bi
 import torch
 from torch import Tensor, nn
 
-from t2017_plugin.modules.dropout import Dropout
+from t2017_plugin.fast.dropout import Dropout
 
 
 class FeedForward(nn.Module):

@@ -8,7 +8,7 @@ Dropout stands where section 5.4 puts it: on the sub-layer's output, before it i
 
 from torch import Tensor, nn
 
-from t2017_plugin.modules.dropout import Dropout
+from t2017_plugin.fast.dropout import Dropout
 
 
 class ResidualNorm(nn.Module):

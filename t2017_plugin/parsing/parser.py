@@ -14,12 +14,12 @@ from collections.abc import Callable, Sequence
 from nltk.tree import Tree
 
 from t2017_plugin.errors import UsageError
+from t2017_plugin.fairseq_side.parsing import PARSING_GENERATION
 from t2017_plugin.parsing.linearisation import FORMS
 from t2017_plugin.parsing.rebuilding import Repairs, rebuild
 from t2017_plugin.parsing.symbols import form_of
 from t2017_plugin.parsing.treebank import escape
-from t2017_plugin.tasks.parsing_2017 import PARSING_GENERATION
-from t2017_plugin.translator import Translator
+from t2017_plugin.text.translator import Translator
 
 BEAM, ALPHA = int(PARSING_GENERATION["beam"]), float(PARSING_GENERATION["lenpen"])
 # Words that stand between spaces, as Python and the reader of trees count spaces.

@@ -14,7 +14,7 @@ from typing import Any
 
 from t2017_plugin.errors import UsageError
 from t2017_plugin.scoring.texts import read_text
-from t2017_plugin.text_pipeline import TextPipeline, moses_detokenize
+from t2017_plugin.text.pipeline import TextPipeline, moses_detokenize
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from t2017_plugin.checkpoints.loading import load_checkpoint
 from t2017_plugin.checkpoints.selection import last_checkpoints
 from t2017_plugin.scoring.bleu import check_alignment
 from t2017_plugin.scoring.parallel_text import ParallelText
-from t2017_plugin.translator import Translator
+from t2017_plugin.text.translator import Translator
 
 
 def load_averaged(

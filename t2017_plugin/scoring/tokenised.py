@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 
-from t2017_plugin.text_pipeline import moses_tokenize, normalise_punctuation
+from t2017_plugin.text.pipeline import moses_tokenize, normalise_punctuation
 
 HYPHEN_IN_WORD = re.compile(r"(\S)-(\S)")
 # English-German only: the authors' script is for that pair, and nothing is split for French.

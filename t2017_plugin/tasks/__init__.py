@@ -1,1 +1,1 @@
-"""Tasks: what the data is and how it is searched."""
+"""What fairseq imports by itself under ``--user-dir``: the files of this folder and of ``models``."""

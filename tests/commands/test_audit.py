@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from t2017_plugin.audit import report
-from t2017_plugin.audit.difference import Difference
+from t2017_plugin.differences import report
+from t2017_plugin.differences.difference import Difference
 
 pytestmark = pytest.mark.commands
 ROOT = Path(__file__).resolve().parents[2]

@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from t2017_plugin.cli import main
-from t2017_plugin.training.batches import (
+from t2017_plugin.commands.main import main
+from t2017_plugin.experiments.batches import (
     T2T_BOUNDS,
     Lengths,
     fairseq_filling,

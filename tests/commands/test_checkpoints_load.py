@@ -9,11 +9,12 @@ import numpy
 import pytest
 import torch
 
-from t2017_plugin import Translator, cli
+from t2017_plugin import Translator
 from t2017_plugin.checkpoints.loading import load_checkpoint, num_updates
-from t2017_plugin.models.config import T2017TransformerConfig
-from t2017_plugin.models.transformer_2017 import T2017Transformer
-from t2017_plugin.text_settings import TextSettings
+from t2017_plugin.commands import main as cli
+from t2017_plugin.fairseq_side.model import T2017Transformer
+from t2017_plugin.fairseq_side.settings import T2017TransformerConfig
+from t2017_plugin.text.settings import TextSettings
 from tests.commands.fairseq_runs import generation, run, run_here, training
 
 

@@ -5,7 +5,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from t2017_plugin import cli
+from t2017_plugin.commands import main as cli
 from tests.recorded_runs import log, make_run, spoiled
 
 pytestmark = pytest.mark.commands

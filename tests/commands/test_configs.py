@@ -16,9 +16,9 @@ from hydra import compose, initialize_config_dir
 from hydra.core.global_hydra import GlobalHydra
 from omegaconf import OmegaConf
 
-from t2017_plugin.configuration.command_line import command_line
-from t2017_plugin.configuration.paper_configs import EXPERIMENTS, text
-from t2017_plugin.models.architectures import ARCHITECTURES, settings
+from t2017_plugin.experiments.command_line import command_line
+from t2017_plugin.experiments.paper_configs import EXPERIMENTS, text
+from t2017_plugin.fairseq_side.architectures import ARCHITECTURES, settings
 from tests.commands.fairseq_runs import Corpus
 
 # Hydra tells fairseq in many lines what it will no longer do one day.
@@ -32,7 +32,7 @@ SECTIONS = ("task", "criterion", "optimizer", "lr_scheduler", "optimization", "d
 def test_files_are_what_the_module_writes() -> None:
     for name, experiment in EXPERIMENTS.items():
         written = (CONFIGS / f"{name}.yaml").read_text(encoding="utf-8")
-        assert written == text(name, experiment), "run: python -m t2017_plugin.configuration.paper_configs configs"
+        assert written == text(name, experiment), "run: python -m t2017_plugin.experiments.paper_configs configs"
 
 
 def test_every_row_of_table_3_has_a_file_and_each_architecture_a_use() -> None:
@@ -100,8 +100,8 @@ def test_every_setting_of_our_parts_is_listed() -> None:
     """So that each can be overridden without a plus sign."""
     tree = OmegaConf.load(CONFIGS / "base.yaml")
     assert set(tree.model) - {"_name"} == set(settings("t2017_base"))
-    from t2017_plugin.criterions.label_smoothing import T2017LabelSmoothingConfig
-    from t2017_plugin.optim.noam import T2017NoamConfig
+    from t2017_plugin.fairseq_side.criterion import T2017LabelSmoothingConfig
+    from t2017_plugin.fairseq_side.noam import T2017NoamConfig
 
     assert set(tree.criterion) >= set(T2017LabelSmoothingConfig.__dataclass_fields__) - {"_name", "sentence_avg"}
     assert set(tree.lr_scheduler) >= {"warmup_updates", "noam_scale"} & set(T2017NoamConfig.__dataclass_fields__)

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from t2017_plugin import T2017Transformer
-from t2017_plugin.decoding.generator import PaperGenerator
 from t2017_plugin.errors import UsageError
-from t2017_plugin.models.hub import TranslationHubInterface
+from t2017_plugin.fairseq_side.generator import PaperGenerator
+from t2017_plugin.fairseq_side.hub import TranslationHubInterface
 from tests.commands.fairseq_runs import Corpus, generation, run_here, sentences, text_flags
 
 pytestmark = pytest.mark.commands

@@ -84,7 +84,7 @@ after = state()
 assert [name for name in before if before[name] != after[name]] == []
 assert [p for p in sys.path if p not in path] == [os.path.dirname(sys.argv[1])]
 import t2017_plugin
-assert "fairseq_cli.train" not in sys.modules and "t2017_plugin.translator" not in sys.modules
+assert "fairseq_cli.train" not in sys.modules and "t2017_plugin.text.translator" not in sys.modules
 from fairseq.models import MODEL_REGISTRY
 assert "t2017_transformer" in MODEL_REGISTRY
 print("same")

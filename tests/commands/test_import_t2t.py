@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 import torch
 
-from t2017_plugin import T2017Transformer, Translator, cli
+from t2017_plugin import T2017Transformer, Translator
 from t2017_plugin.checkpoints.loading import load_checkpoint
+from t2017_plugin.commands import main as cli
 from tests.commands.fairseq_runs import QUIET, TASK, Outcome, generation, run_here
 from tests.parity import t2t_golden
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from t2017_plugin import cli
+from t2017_plugin.commands import main as cli
 from tests.parity import t2t_golden
 
 pytestmark = pytest.mark.commands

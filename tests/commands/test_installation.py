@@ -89,7 +89,7 @@ def test_wheel_holds_every_file_of_the_package(wheel: zipfile.ZipFile) -> None:
 def test_wheel_has_the_command_and_the_version_of_the_package(wheel: zipfile.ZipFile, metadata: Message) -> None:
     from t2017_plugin.version import __version__
 
-    assert "t2017 = t2017_plugin.cli:main" in read_from_wheel(wheel, "entry_points.txt")
+    assert "t2017 = t2017_plugin.commands.main:main" in read_from_wheel(wheel, "entry_points.txt")
     assert metadata["Version"] == __version__
     assert metadata["Requires-Python"] == ">=3.11"
 
@@ -134,7 +134,7 @@ def test_requirements_file_is_complete(path: Path) -> None:
 
 
 def test_one_version_of_fairseq_is_supported_everywhere() -> None:
-    from t2017_plugin.requirements import SUPPORTED_FAIRSEQ
+    from t2017_plugin.fairseq_side.requirements import SUPPORTED_FAIRSEQ
 
     assert read_pins(ROOT / "requirements" / "fairseq-fixed.txt") == {"fairseq-fixed": SUPPORTED_FAIRSEQ}
     assert f"fairseq-fixed {SUPPORTED_FAIRSEQ}" in (ROOT / "docs" / "installation.md").read_text()

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from t2017_plugin import cli
+from t2017_plugin.commands import main as cli
 from t2017_plugin.parsing.parser import ALPHA, BEAM, Parser
 from t2017_plugin.parsing.rebuilding import rebuild
 from t2017_plugin.parsing.treebank import escape, one_line, tree_of, words

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from t2017_plugin.cli import main
+from t2017_plugin.commands.main import main
 from t2017_plugin.commands.plot import draw
-from t2017_plugin.training.log import find_logs, read_log
+from t2017_plugin.experiments.log import find_logs, read_log
 from tests.commands.fairseq_runs import Corpus, run_here, training
 
 pytestmark = pytest.mark.commands

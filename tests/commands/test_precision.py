@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 import torch
 
-from t2017_plugin.criterions import label_smoothing
-from t2017_plugin.criterions.label_smoothing import T2017LabelSmoothing
-from t2017_plugin.models import architectures
+from t2017_plugin.fairseq_side import architectures
+from t2017_plugin.fairseq_side import criterion as label_smoothing
+from t2017_plugin.fairseq_side.adam import T2017Adam, T2017AdamConfig
+from t2017_plugin.fairseq_side.criterion import T2017LabelSmoothing
 from t2017_plugin.modules.residual import ResidualNorm
-from t2017_plugin.optim.adam import T2017Adam, T2017AdamConfig
 from tests.builders import make_batch, make_model, make_task
 from tests.commands.fairseq_runs import Corpus, Outcome, run, run_here, training
 

@@ -8,8 +8,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from t2017_plugin import cli
-from t2017_plugin.text_settings import TextSettings
+from t2017_plugin.commands import main as cli
+from t2017_plugin.text.settings import TextSettings
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 import t2017_plugin
-from t2017_plugin import cli
+from t2017_plugin.commands import main as cli
 
 COMMAND = [sys.executable, "-m", "t2017_plugin"]
 
@@ -34,13 +34,13 @@ def test_help_lists_every_command_with_a_line(capsys):
     text = capsys.readouterr().out
     folder = Path(t2017_plugin.__file__).parent / "commands"
     names = [path.stem.replace("_", "-") for path in folder.glob("*.py") if path.stem != "__init__"]
-    assert sorted(names) == cli.command_names()
+    assert sorted(names) == list(cli.COMMANDS)
     for name in names:
         assert re.search(rf"^    {name}\s", text, flags=re.MULTILINE)
-        assert cli.load_command(name).SUMMARY.split()[0] in text
+        assert cli.COMMANDS[name].split()[0] in text
 
 
-@pytest.mark.parametrize("name", cli.command_names())
+@pytest.mark.parametrize("name", list(cli.COMMANDS))
 def test_every_command_has_help(capsys, name):
     assert cli.main([name, "--help"]) == 0
     assert f"usage: t2017 {name}" in capsys.readouterr().out
@@ -73,7 +73,7 @@ def test_user_dir_is_what_fairseq_needs(capsys):
 
 def test_only_the_called_command_is_imported():
     program = (
-        "import sys; from t2017_plugin import cli; cli.main(['user-dir']);"
+        "import sys; from t2017_plugin.commands import main as cli; cli.main(['user-dir']);"
         "print([name for name in sys.modules if name.startswith('t2017_plugin.commands.')])"
     )
     output = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
@@ -166,7 +166,7 @@ def test_terminating_average_leaves_nothing(tmp_path):
     run = save_run(tmp_path / "run", [100])
     program = (
         "import os, signal, sys, torch\n"
-        "from t2017_plugin import cli\n"
+        "from t2017_plugin.commands import main as cli\n"
         "def save(state, path):\n"
         "    open(path, 'w').write('half'); os.kill(os.getpid(), signal.SIGTERM)\n"
         "torch.save = save\n"

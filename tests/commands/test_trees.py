@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from t2017_plugin import cli
+from t2017_plugin.commands import main as cli
 
 pytestmark = pytest.mark.commands
 FILE = """( (S (NP-SBJ (DT The) (NN cat)) (VP (VBD sat) (NP (-NONE- *))) (. .)) )

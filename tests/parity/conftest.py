@@ -11,10 +11,10 @@ import torch
 from fairseq.data import Dictionary, LanguagePairDataset
 from fairseq.models.transformer import TransformerModel, base_architecture
 
-from t2017_plugin.interop.stock import STOCK_SWITCHES, copy_to_stock
-from t2017_plugin.models.config import T2017TransformerConfig
-from t2017_plugin.models.transformer_2017 import T2017Transformer
-from t2017_plugin.tasks.translation_2017 import T2017TranslationConfig, T2017TranslationTask
+from t2017_plugin.checkpoints.stock_weights import STOCK_SWITCHES, copy_to_stock
+from t2017_plugin.fairseq_side.model import T2017Transformer
+from t2017_plugin.fairseq_side.settings import T2017TransformerConfig
+from t2017_plugin.fairseq_side.translation import T2017TranslationConfig, T2017TranslationTask
 
 LAYERS, D_MODEL, D_FF, HEADS = 2, 32, 64, 4
 

@@ -16,10 +16,10 @@ from fairseq.data import LanguagePairDataset
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from torch import Tensor
 
-from t2017_plugin.criterions.label_smoothing import smoothed_cross_entropy
-from t2017_plugin.interop.t2t import convert_variables
-from t2017_plugin.interop.t2t_dictionary import T2TDictionary
-from t2017_plugin.tasks.translation_2017 import T2017TranslationTask
+from t2017_plugin.fairseq_side.criterion import smoothed_cross_entropy
+from t2017_plugin.fairseq_side.dictionary import T2TDictionary
+from t2017_plugin.fairseq_side.translation import T2017TranslationTask
+from t2017_plugin.t2t.weights import convert_variables
 from tests.parity.t2t_golden import load, settings
 
 
@@ -111,6 +111,6 @@ def expected_dropout(active: bool) -> Iterator[None]:
     with ExitStack() as patches:
         if active:
             patches.enter_context(mock.patch.object(F, "dropout", dropout))
-            patches.enter_context(mock.patch("t2017_plugin.modules.dropout.dropout", dropout))
+            patches.enter_context(mock.patch("t2017_plugin.fast.dropout.dropout", dropout))
             patches.enter_context(mock.patch.object(F, "scaled_dot_product_attention", attention))
         yield

@@ -9,12 +9,12 @@ import torch
 from fairseq.data import data_utils
 from torch import Tensor, nn
 
-from t2017_plugin.criterions.label_smoothing import smoothed_cross_entropy
-from t2017_plugin.models.config import T2017TransformerConfig
+from t2017_plugin.fairseq_side.adam import T2017Adam, T2017AdamConfig
+from t2017_plugin.fairseq_side.criterion import smoothed_cross_entropy
+from t2017_plugin.fairseq_side.noam import T2017Noam, T2017NoamConfig
+from t2017_plugin.fairseq_side.settings import T2017TransformerConfig
 from t2017_plugin.modules.positions import sinusoid
 from t2017_plugin.modules.residual import ResidualNorm
-from t2017_plugin.optim.adam import T2017Adam, T2017AdamConfig
-from t2017_plugin.optim.noam import T2017Noam, T2017NoamConfig
 from tests.parity.t2t_golden import PIECES, load
 
 # T2T's hyperparameters: padded positions a GPU and batch, longest example, bits of a bucket's bound.

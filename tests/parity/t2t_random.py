@@ -6,9 +6,9 @@ from typing import Any
 
 import torch
 
-from t2017_plugin.interop.t2t_dictionary import T2TDictionary
-from t2017_plugin.models.config import T2017TransformerConfig
-from t2017_plugin.models.transformer_2017 import T2017Transformer
+from t2017_plugin.fairseq_side.dictionary import T2TDictionary
+from t2017_plugin.fairseq_side.model import T2017Transformer
+from t2017_plugin.fairseq_side.settings import T2017TransformerConfig
 from tests.parity.t2t_names import under_t2t_names
 from tests.parity.t2t_versions import Arrays
 

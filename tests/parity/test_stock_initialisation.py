@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from t2017_plugin.interop.stock import copy_to_stock
+from t2017_plugin.checkpoints.stock_weights import copy_to_stock
 
 pytestmark = pytest.mark.parity
 

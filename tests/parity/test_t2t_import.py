@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from t2017_plugin.errors import UsageError
-from t2017_plugin.interop.t2t import convert_variables
+from t2017_plugin.t2t.weights import convert_variables
 from tests.parity.t2t_golden import load
 from tests.parity.t2t_random import SHAPES, config, random_model
 from tests.parity.t2t_versions import Arrays, between, newer, prefixed, sharded, with_bookkeeping

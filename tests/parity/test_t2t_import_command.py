@@ -9,9 +9,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from t2017_plugin import cli
 from t2017_plugin.checkpoints.for_inference import load_for_inference
 from t2017_plugin.checkpoints.loading import load_checkpoint, num_updates, settings
+from t2017_plugin.commands import main as cli
 from tests.parity import t2t_golden
 from tests.parity.t2t_random import SHAPES, random_model
 from tests.parity.t2t_versions import Arrays, between, newer, prefixed, sharded, with_bookkeeping

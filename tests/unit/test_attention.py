@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from t2017_plugin.fast.cache import additive
 from t2017_plugin.modules.attention import (
     EncoderDecoderAttention,
     SelfAttention,
@@ -13,7 +14,6 @@ from t2017_plugin.modules.attention import (
     causal_mask,
     visible,
 )
-from t2017_plugin.modules.cache import additive
 
 pytestmark = pytest.mark.unit
 # Sums of a few dozen float32 products in another order.

@@ -12,11 +12,11 @@ from fairseq.data import Dictionary
 
 from t2017_plugin.checkpoints.averaging import average_checkpoints
 from t2017_plugin.checkpoints.loading import load_checkpoint
-from t2017_plugin.checkpoints.running_mean import RunningMean
 from t2017_plugin.checkpoints.selection import last_checkpoints
 from t2017_plugin.errors import UsageError
-from t2017_plugin.models.architectures import settings
-from t2017_plugin.models.transformer_2017 import T2017Transformer
+from t2017_plugin.fairseq_side.architectures import settings
+from t2017_plugin.fairseq_side.model import T2017Transformer
+from t2017_plugin.paper.averaging import RunningMean
 
 ROOT = Path(__file__).resolve().parents[2]
 

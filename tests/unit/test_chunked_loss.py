@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from t2017_plugin.criterions import chunked_loss
-from t2017_plugin.criterions.chunked_loss import smoothed_loss
-from t2017_plugin.criterions.label_smoothing import smoothed_cross_entropy
+from t2017_plugin.fairseq_side.criterion import smoothed_cross_entropy
+from t2017_plugin.fast import chunked_loss
+from t2017_plugin.fast.chunked_loss import smoothed_loss
 
 pytestmark = pytest.mark.unit
 

@@ -11,13 +11,13 @@ from xml.etree import ElementTree
 
 import pytest
 
-from t2017_plugin.comparison import chart, page
-from t2017_plugin.comparison.arms import differing_settings, group, spread
-from t2017_plugin.comparison.curves import Point, read_curves
-from t2017_plugin.comparison.runs import read_run, references_of
-from t2017_plugin.comparison.significance import compare_arms
-from t2017_plugin.comparison.tables import all_tables
 from t2017_plugin.errors import UsageError
+from t2017_plugin.experiments import chart, page
+from t2017_plugin.experiments.arms import differing_settings, group, spread
+from t2017_plugin.experiments.curves import Point, read_curves
+from t2017_plugin.experiments.runs import read_run, references_of
+from t2017_plugin.experiments.significance import compare_arms
+from t2017_plugin.experiments.tables import all_tables
 from tests.recorded_runs import DATA, REFERENCES, interval, log, make_run, spoiled, validation
 
 pytestmark = pytest.mark.unit

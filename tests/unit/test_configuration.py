@@ -13,10 +13,10 @@ from fairseq import options
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from t2017_plugin.configuration import command_line as module
-from t2017_plugin.configuration.command_line import command_line
-from t2017_plugin.configuration.settings_file import read_settings
 from t2017_plugin.errors import UsageError
+from t2017_plugin.experiments import command_line as module
+from t2017_plugin.experiments.command_line import command_line
+from t2017_plugin.experiments.settings_file import read_settings
 
 pytestmark = pytest.mark.unit
 
@@ -188,7 +188,7 @@ def test_a_wrong_call_and_a_failure_differ_in_status(tmp_path):
     with pytest.raises(SystemExit) as wrong_call:
         module.main([str(write(tmp_path, SMALL))])
     assert wrong_call.value.code == 2
-    command = [sys.executable, "-m", "t2017_plugin.configuration.command_line", "none.yaml", "train"]
+    command = [sys.executable, "-m", "t2017_plugin.experiments.command_line", "none.yaml", "train"]
     outcome = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert outcome.returncode == 1
     assert outcome.stderr.splitlines()[-1].startswith("none.yaml: no such file")

@@ -7,9 +7,16 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from t2017_plugin.cli import main
-from t2017_plugin.models.architectures import settings
-from t2017_plugin.training.cost import PAPER, SUSTAINED, Tokens, by_the_rule, forward_multiply_adds, training_operations
+from t2017_plugin.commands.main import main
+from t2017_plugin.experiments.cost import (
+    PAPER,
+    SUSTAINED,
+    Tokens,
+    by_the_rule,
+    forward_multiply_adds,
+    training_operations,
+)
+from t2017_plugin.fairseq_side.architectures import settings
 from tests.builders import make_batch, make_model
 
 pytestmark = pytest.mark.unit

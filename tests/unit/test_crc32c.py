@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from t2017_plugin.interop.crc32c import AT_ONCE, PIECE, crc32c, masked
+from t2017_plugin.t2t.crc32c import AT_ONCE, PIECE, crc32c, masked
 
 pytestmark = pytest.mark.unit
 

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from t2017_plugin.modules.dropout import Dropout, dropout
+from t2017_plugin.fast.dropout import Dropout, dropout
 
 pytestmark = pytest.mark.unit
 

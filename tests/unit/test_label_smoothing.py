@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from t2017_plugin.criterions.label_smoothing import smoothed_cross_entropy
+from t2017_plugin.fairseq_side.criterion import smoothed_cross_entropy
 
 pytestmark = pytest.mark.unit
 PAD = 1

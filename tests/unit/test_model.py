@@ -9,11 +9,11 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from t2017_plugin.errors import UsageError
-from t2017_plugin.models.architectures import settings
-from t2017_plugin.models.config import T2017TransformerConfig
-from t2017_plugin.models.transformer_2017 import T2017Transformer
+from t2017_plugin.fairseq_side.architectures import settings
+from t2017_plugin.fairseq_side.model import T2017Transformer
+from t2017_plugin.fairseq_side.settings import T2017TransformerConfig
+from t2017_plugin.fast.step import DecoderStep
 from t2017_plugin.modules.decoder import CACHE
-from t2017_plugin.modules.step import DecoderStep
 from tests.builders import EOS, PAD, make_batch, make_model, make_task
 
 pytestmark = pytest.mark.unit
@@ -238,7 +238,7 @@ def test_dropout_sites(settings_: dict[str, float], sites: dict[float, int], mon
             seen[p] = seen.get(p, 0) + 1
         return x
 
-    monkeypatch.setattr("t2017_plugin.modules.dropout.dropout", count)
+    monkeypatch.setattr("t2017_plugin.fast.dropout.dropout", count)
     attended = F.scaled_dot_product_attention
     rates: list[float] = []
 

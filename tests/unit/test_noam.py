@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from t2017_plugin.errors import UsageError
-from t2017_plugin.optim.adam import T2017Adam, T2017AdamConfig
-from t2017_plugin.optim.noam import T2017Noam, noam
+from t2017_plugin.fairseq_side.adam import T2017Adam, T2017AdamConfig
+from t2017_plugin.fairseq_side.noam import T2017Noam, noam
 
 pytestmark = pytest.mark.unit
 

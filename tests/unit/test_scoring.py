@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from t2017_plugin import cli
+from t2017_plugin.commands import main as cli
 from t2017_plugin.errors import UsageError
 from t2017_plugin.scoring.bleu import check_alignment, multi_bleu, paper_score, sacrebleu_score
 from t2017_plugin.scoring.texts import looks_tokenised, read_generate_log, read_text

@@ -6,9 +6,8 @@ import pytest
 from fairseq import options
 
 from recipes.compare_stock import arms
-from t2017_plugin.configuration.command_line import command_line
-from t2017_plugin.configuration.settings_file import flat_settings
-from t2017_plugin.configuration.single_differences import (
+from t2017_plugin.checkpoints.stock_weights import STOCK_SWITCHES
+from t2017_plugin.differences.single_differences import (
     DIFFERENCES,
     SINGLES,
     arm_names,
@@ -17,7 +16,8 @@ from t2017_plugin.configuration.single_differences import (
     only_decoding,
 )
 from t2017_plugin.errors import UsageError
-from t2017_plugin.interop.stock import STOCK_SWITCHES
+from t2017_plugin.experiments.command_line import command_line
+from t2017_plugin.experiments.settings_file import flat_settings
 
 pytestmark = pytest.mark.unit
 

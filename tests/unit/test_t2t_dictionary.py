@@ -8,11 +8,11 @@ import pytest
 import torch
 from fairseq.data import Dictionary
 
-from t2017_plugin.decoding.generator import PaperGenerator
 from t2017_plugin.errors import UsageError
-from t2017_plugin.interop.t2t_dictionary import T2TDictionary
-from t2017_plugin.models.config import T2017TransformerConfig
-from t2017_plugin.models.transformer_2017 import T2017Transformer
+from t2017_plugin.fairseq_side.dictionary import T2TDictionary
+from t2017_plugin.fairseq_side.generator import PaperGenerator
+from t2017_plugin.fairseq_side.model import T2017Transformer
+from t2017_plugin.fairseq_side.settings import T2017TransformerConfig
 from tests.builders import TINY
 
 pytestmark = pytest.mark.unit

@@ -8,10 +8,10 @@ import pytest
 from fairseq.data import Dictionary
 
 from t2017_plugin.errors import UsageError
-from t2017_plugin.interop.t2t_dictionary import T2TDictionary, load_dictionary
-from t2017_plugin.interop.t2t_vocabulary import numbered, read_vocabulary
-from t2017_plugin.tasks.parsing_2017 import T2017ParsingTask
-from t2017_plugin.tasks.translation_2017 import T2017TranslationTask
+from t2017_plugin.fairseq_side.dictionary import T2TDictionary, load_dictionary
+from t2017_plugin.fairseq_side.parsing import T2017ParsingTask
+from t2017_plugin.fairseq_side.translation import T2017TranslationTask
+from t2017_plugin.t2t.vocabulary import numbered, read_vocabulary
 
 pytestmark = pytest.mark.unit
 
@@ -101,7 +101,7 @@ def test_a_worker_fails_with_what_a_pool_passes_on(tmp_path: Path) -> None:
     """fairseq-preprocess --workers 2 must end: a pool waits for ever for a worker that ended with a SystemExit."""
     program = """
 from multiprocessing import Pool
-from t2017_plugin.interop.t2t_dictionary import T2TDictionary
+from t2017_plugin.fairseq_side.dictionary import T2TDictionary
 with Pool(1) as pool:
     try:
         pool.apply_async(T2TDictionary(["a"]).index, ("b",)).get(timeout=60)

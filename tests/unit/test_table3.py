@@ -4,11 +4,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from t2017_plugin.criterions.label_smoothing import smoothed_cross_entropy
-from t2017_plugin.models.architectures import ARCHITECTURES, settings
-from t2017_plugin.models.transformer_2017 import T2017Transformer
-from t2017_plugin.optim.adam import T2017Adam, T2017AdamConfig
-from t2017_plugin.optim.noam import noam
+from t2017_plugin.fairseq_side.adam import T2017Adam, T2017AdamConfig
+from t2017_plugin.fairseq_side.architectures import ARCHITECTURES, settings
+from t2017_plugin.fairseq_side.criterion import smoothed_cross_entropy
+from t2017_plugin.fairseq_side.model import T2017Transformer
+from t2017_plugin.fairseq_side.noam import noam
 from tests.builders import PAD, make_batch, make_model
 
 pytestmark = pytest.mark.unit

@@ -10,8 +10,8 @@ import pytest
 from subword_nmt.learn_bpe import learn_bpe
 
 from t2017_plugin.errors import UsageError
-from t2017_plugin.text_filters import filter_lines
-from t2017_plugin.text_pipeline import (
+from t2017_plugin.text.filters import filter_lines
+from t2017_plugin.text.pipeline import (
     LONGEST_WORD,
     SubwordUnits,
     TextPipeline,
@@ -19,7 +19,7 @@ from t2017_plugin.text_pipeline import (
     moses_tokenize,
     remove_bpe,
 )
-from t2017_plugin.text_settings import FILE_NAME, TextSettings, load_text_settings
+from t2017_plugin.text.settings import FILE_NAME, TextSettings, load_text_settings
 
 CORPUS = """the quick brown fox jumps over the lazy dog .
 der schnelle braune Fuchs springt über den faulen Hund .

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from t2017_plugin.errors import UsageError
-from t2017_plugin.interop.tf_checkpoint import TensorFlowCheckpoint, checkpoint_prefix
+from t2017_plugin.t2t.tf_checkpoint import TensorFlowCheckpoint, checkpoint_prefix
 from tests.parity.tf_writer import RECORDED, STEP, trained_variables
 
 pytestmark = pytest.mark.unit

@@ -15,7 +15,7 @@ from subword_nmt.learn_bpe import learn_bpe
 from recipes.wmt14_common import corpora, download, mirror, parallel, prepare, units, words
 from recipes.wmt14_common.cleaning import MENDED
 from recipes.wmt14_common.corpora import Limits
-from t2017_plugin.text_pipeline import TextPipeline
+from t2017_plugin.text.pipeline import TextPipeline
 
 pytestmark = pytest.mark.unit
 

@@ -1,1 +1,0 @@
-"""Measures every difference between the paper, the authors' code, stock fairseq and this plugin, in running code."""

@@ -1,1 +1,0 @@
-"""Trained and scored runs side by side: reading them, grouping seeds, significance, tables, curves and the page."""

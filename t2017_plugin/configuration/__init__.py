@@ -1,1 +1,0 @@
-"""Settings: files in fairseq's Hydra layout and the command lines they stand for."""

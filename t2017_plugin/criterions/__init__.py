@@ -1,1 +1,0 @@
-"""The training loss (section 5.4)."""

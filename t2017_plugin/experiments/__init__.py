@@ -1,0 +1,1 @@
+"""Settings files, runs, logs, what training costs, and runs side by side."""

@@ -1,0 +1,1 @@
+"""What this plugin registers with fairseq: thin wrappers around `paper` and `fast`."""

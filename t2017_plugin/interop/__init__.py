@@ -1,1 +1,0 @@
-"""Weights to and from other programs."""

@@ -1,1 +1,0 @@
-"""Optimiser and learning rate (section 5.3)."""

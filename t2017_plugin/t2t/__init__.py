@@ -1,0 +1,1 @@
+"""Models of Tensor2Tensor, as fairseq checkpoints."""

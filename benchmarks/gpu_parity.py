@@ -16,9 +16,8 @@ import torch
 from torch import Tensor
 
 from t2017_plugin.differences.instruments import make_ours, make_pairs, make_task
-from t2017_plugin.fairseq_side.adam import T2017Adam, T2017AdamConfig
-from t2017_plugin.fairseq_side.criterion import T2017LabelSmoothing, smoothed_cross_entropy
 from t2017_plugin.fairseq_side.generator import PaperGenerator
+from t2017_plugin.fairseq_side.training import T2017Adam, T2017AdamConfig, T2017LabelSmoothing, smoothed_cross_entropy
 
 VOCABULARY = 5_000
 SIZES = {"layers": 2, "d_model": 128, "d_ff": 256, "heads": 4, "d_k": 32, "d_v": 32, "dropout": 0.0}

@@ -26,9 +26,8 @@ from omegaconf import OmegaConf
 
 from benchmarks.timing import alternate, markdown, ratios, report
 from t2017_plugin.differences.instruments import make_ours, make_stock, make_task
-from t2017_plugin.fairseq_side.adam import T2017Adam, T2017AdamConfig
-from t2017_plugin.fairseq_side.architectures import settings
-from t2017_plugin.fairseq_side.criterion import T2017LabelSmoothing
+from t2017_plugin.fairseq_side.architectures import architecture_settings as settings
+from t2017_plugin.fairseq_side.training import T2017Adam, T2017AdamConfig, T2017LabelSmoothing
 
 ARMS = ("t2017_plugin", "stock")
 # vocabulary, sentences and longest sentence a side of a batch; lengths are even between longest - 6 and longest

@@ -82,7 +82,8 @@ def _average(files: list[Path]) -> tuple[dict[str, Any], AverageReport]:
         _refuse_other_architecture(architecture, _architecture(state), files[0], path)
         updates.append(num_updates(state))
         is_newest = updates[-1] == max(updates)
-        digest = mean.add(state["model"], str(path), keep_buffers=is_newest)
+        mean.add(state["model"], is_newest)
+        digest = b""
         first = known.setdefault((updates[-1], digest), path)
         if first is not path:
             raise UsageError(

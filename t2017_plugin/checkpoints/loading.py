@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from t2017_plugin.errors import UsageError
-from t2017_plugin.fairseq_side.safe_globals import allow_safe_globals
+from t2017_plugin.fairseq_side.patches import allow_safe_globals
 
 ZIP_MAGIC = b"PK\x03\x04"
 NAMED_GLOBAL = re.compile(r"(?:GLOBAL |unrecognized function |<class ')([\w.]+)")

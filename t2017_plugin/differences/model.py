@@ -14,7 +14,7 @@ from t2017_plugin.differences.instruments import (
     make_stock,
     parameters,
 )
-from t2017_plugin.modules.positions import SinusoidPositions, sinusoid
+from t2017_plugin.paper.model import SinusoidPositions, sinusoid
 
 
 def differences() -> Iterator[Difference]:

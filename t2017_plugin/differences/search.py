@@ -8,10 +8,10 @@ import torch
 from fairseq.sequence_generator import SequenceGenerator
 from torch import Tensor
 
-from t2017_plugin.decoding.length_penalty import length_penalty
 from t2017_plugin.differences.difference import Difference
 from t2017_plugin.differences.instruments import make_ours, make_pairs, make_task
 from t2017_plugin.fairseq_side.generator import PaperGenerator
+from t2017_plugin.paper.search import length_penalty
 
 
 def differences() -> Iterator[Difference]:

@@ -10,9 +10,7 @@ from fairseq.optim.adam import Adam as StockAdam
 from fairseq.optim.lr_scheduler.inverse_square_root_schedule import InverseSquareRootSchedule
 
 from t2017_plugin.differences.difference import Difference, figure
-from t2017_plugin.fairseq_side.adam import Adam, T2017Adam, T2017AdamConfig
-from t2017_plugin.fairseq_side.criterion import smoothed_cross_entropy
-from t2017_plugin.fairseq_side.noam import noam
+from t2017_plugin.fairseq_side.training import Adam, T2017Adam, T2017AdamConfig, noam, smoothed_cross_entropy
 
 UPDATES = (1, 2, 100, 4000, 4001, 100000)
 

@@ -72,7 +72,7 @@ def read_lengths(data_bin: Path, split: str = "train", source: str | None = None
     Raises:
         UsageError: there is no such folder, split or language pair.
     """
-    from t2017_plugin.fairseq_side.translation import T2017TranslationConfig, T2017TranslationTask
+    from t2017_plugin.fairseq_side.tasks import T2017TranslationConfig, T2017TranslationTask
 
     if not data_bin.is_dir():
         raise UsageError(f"{data_bin}: no such folder; name what fairseq-preprocess wrote (--destdir)")

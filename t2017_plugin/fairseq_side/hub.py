@@ -10,27 +10,29 @@ from fairseq import hub_utils
 from torch import Tensor
 
 from t2017_plugin.errors import UsageError
-
-# -1: the search's own minimum length, which is none.
-PAPER_GENERATION = {"beam": 4, "lenpen": 0.6, "min_len": -1}
+from t2017_plugin.fairseq_side.settings import TRANSLATION_GENERATION
 
 
 class TranslationHubInterface(hub_utils.GeneratorHubInterface):
     """``translate(["Hello ."])`` with the paper's search; ``beam`` and ``lenpen`` (alpha) may be given each time."""
 
     def translate(self, sentences: Any, beam: int | None = None, verbose: bool = False, **kwargs: Any) -> Any:
-        """Translates one sentence or a list of them, by beam search."""
+        """Translate one sentence or a list of them, by beam search."""
         return self.sample(sentences, beam or self.cfg.generation.beam, verbose, **kwargs)
 
     def generate(
         self, tokenized_sentences: Any, beam: int | None = None, verbose: bool = False, **kwargs: Any
     ) -> list[list[dict[str, Tensor]]]:
-        """Hypotheses with scores (nats, normalised) of already encoded sentences, best first."""
+        """Return hypotheses of already encoded sentences, best first, with normalised scores in nats.
+
+        Shape:
+            tokenized_sentences: a list of (S,)
+        """
         return super().generate(tokenized_sentences, beam or self.cfg.generation.beam, verbose, **kwargs)
 
 
 def load_hub_interface(path: str, checkpoint_file: str, data: str, **overrides: Any) -> TranslationHubInterface:
-    """Loads checkpoint, dictionaries and text settings.
+    """Load checkpoint, dictionaries and text settings.
 
     Raises:
         UsageError: there is no such checkpoint.
@@ -38,5 +40,5 @@ def load_hub_interface(path: str, checkpoint_file: str, data: str, **overrides: 
     for name in checkpoint_file.split(":"):
         if not (Path(path) / name).is_file():
             raise UsageError(f"{Path(path) / name}: no such checkpoint; give its folder, then its file name")
-    loaded = hub_utils.from_pretrained(path, checkpoint_file, data, **{**PAPER_GENERATION, **overrides})
+    loaded = hub_utils.from_pretrained(path, checkpoint_file, data, **{**TRANSLATION_GENERATION, **overrides})
     return TranslationHubInterface(loaded["args"], loaded["task"], loaded["models"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from t2017_plugin.fairseq_side.requirements import require_fairseq
+from t2017_plugin.fairseq_side.guards import require_fairseq
 
 
 def register() -> Any:
@@ -14,9 +14,10 @@ def register() -> Any:
         UsageError: torch or fairseq is missing, or cannot be imported by this Python.
     """
     require_fairseq()
-    # Each of these registers something when it is imported.
-    from t2017_plugin.fairseq_side import adam, architectures, criterion, model, noam, parsing, safe_globals
+    # Importing these registers them.
+    from t2017_plugin.fairseq_side import architectures, model, patches, tasks, training
 
-    safe_globals.allow_safe_globals()
-    assert adam and architectures and criterion and noam and parsing
+    assert architectures and tasks and training
+    patches.check_the_bare_architecture(model.MODEL_NAME)
+    patches.allow_safe_globals()
     return model.T2017Transformer

@@ -98,6 +98,7 @@ class Search:
     length_penalty: str = "gnmt"
 
 
+TRANSLATION_SEARCH = Search()
 PARSING_SEARCH = Search(beam=21, alpha=0.3, extra=300)
 
 # Section 6.1: how many of the last checkpoints are averaged, for the base and for the big model.

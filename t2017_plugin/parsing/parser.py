@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from nltk.tree import Tree
 
 from t2017_plugin.errors import UsageError
-from t2017_plugin.fairseq_side.parsing import PARSING_GENERATION
+from t2017_plugin.fairseq_side.tasks import PARSING_GENERATION
 from t2017_plugin.parsing.linearisation import FORMS
 from t2017_plugin.parsing.rebuilding import Repairs, rebuild
 from t2017_plugin.parsing.symbols import form_of

@@ -1,5 +1,5 @@
 """Imported by fairseq itself under ``--user-dir``; also the name old checkpoints may hold."""
 
-from t2017_plugin.fairseq_side.parsing import T2017ParsingConfig, T2017ParsingTask
+from t2017_plugin.fairseq_side.tasks import T2017ParsingConfig, T2017ParsingTask
 
 __all__ = ["T2017ParsingConfig", "T2017ParsingTask"]

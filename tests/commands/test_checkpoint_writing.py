@@ -11,8 +11,13 @@ from benchmarks import crash
 from t2017_plugin.checkpoints.selection import last_checkpoints
 from t2017_plugin.commands.main import main
 from t2017_plugin.errors import UsageError
-from t2017_plugin.fairseq_side.checkpoint_files import WholeFiles, clear_leftovers, refuse_unwritable, save_whole
-from t2017_plugin.fairseq_side.saving import CheckpointClock
+from t2017_plugin.fairseq_side.patches import (
+    CheckpointClock,
+    WholeFiles,
+    clear_leftovers,
+    refuse_unwritable,
+    save_whole,
+)
 from tests.commands.fairseq_runs import Corpus, run_here, training
 
 pytestmark = pytest.mark.commands

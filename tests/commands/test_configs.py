@@ -18,7 +18,8 @@ from omegaconf import OmegaConf
 
 from t2017_plugin.experiments.command_line import command_line
 from t2017_plugin.experiments.paper_configs import EXPERIMENTS, text
-from t2017_plugin.fairseq_side.architectures import ARCHITECTURES, settings
+from t2017_plugin.fairseq_side.architectures import ARCHITECTURES
+from t2017_plugin.fairseq_side.architectures import architecture_settings as settings
 from tests.commands.fairseq_runs import Corpus
 
 # Hydra tells fairseq in many lines what it will no longer do one day.
@@ -100,8 +101,7 @@ def test_every_setting_of_our_parts_is_listed() -> None:
     """So that each can be overridden without a plus sign."""
     tree = OmegaConf.load(CONFIGS / "base.yaml")
     assert set(tree.model) - {"_name"} == set(settings("t2017_base"))
-    from t2017_plugin.fairseq_side.criterion import T2017LabelSmoothingConfig
-    from t2017_plugin.fairseq_side.noam import T2017NoamConfig
+    from t2017_plugin.fairseq_side.training import T2017LabelSmoothingConfig, T2017NoamConfig
 
     assert set(tree.criterion) >= set(T2017LabelSmoothingConfig.__dataclass_fields__) - {"_name", "sentence_avg"}
     assert set(tree.lr_scheduler) >= {"warmup_updates", "noam_scale"} & set(T2017NoamConfig.__dataclass_fields__)

@@ -8,8 +8,8 @@ import pytest
 import sacrebleu
 import torch
 
-from t2017_plugin.fairseq_side.criterion import T2017LabelSmoothing
 from t2017_plugin.fairseq_side.model import T2017Transformer
+from t2017_plugin.fairseq_side.training import T2017LabelSmoothing
 from tests.commands.fairseq_runs import (
     PAPER,
     PLUGIN,

@@ -134,7 +134,7 @@ def test_requirements_file_is_complete(path: Path) -> None:
 
 
 def test_one_version_of_fairseq_is_supported_everywhere() -> None:
-    from t2017_plugin.fairseq_side.requirements import SUPPORTED_FAIRSEQ
+    from t2017_plugin.fairseq_side.guards import SUPPORTED_FAIRSEQ
 
     assert read_pins(ROOT / "requirements" / "fairseq-fixed.txt") == {"fairseq-fixed": SUPPORTED_FAIRSEQ}
     assert f"fairseq-fixed {SUPPORTED_FAIRSEQ}" in (ROOT / "docs" / "installation.md").read_text()

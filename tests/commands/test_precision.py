@@ -10,9 +10,8 @@ import torch
 
 from t2017_plugin.fairseq_side import architectures
 from t2017_plugin.fairseq_side import criterion as label_smoothing
-from t2017_plugin.fairseq_side.adam import T2017Adam, T2017AdamConfig
-from t2017_plugin.fairseq_side.criterion import T2017LabelSmoothing
-from t2017_plugin.modules.residual import ResidualNorm
+from t2017_plugin.fairseq_side.training import T2017Adam, T2017AdamConfig, T2017LabelSmoothing
+from t2017_plugin.paper.model import ResidualNorm
 from tests.builders import make_batch, make_model, make_task
 from tests.commands.fairseq_runs import Corpus, Outcome, run, run_here, training
 

@@ -14,7 +14,7 @@ from fairseq.models.transformer import TransformerModel, base_architecture
 from t2017_plugin.checkpoints.stock_weights import STOCK_SWITCHES, copy_to_stock
 from t2017_plugin.fairseq_side.model import T2017Transformer
 from t2017_plugin.fairseq_side.settings import T2017TransformerConfig
-from t2017_plugin.fairseq_side.translation import T2017TranslationConfig, T2017TranslationTask
+from t2017_plugin.fairseq_side.tasks import T2017TranslationConfig, T2017TranslationTask
 
 LAYERS, D_MODEL, D_FF, HEADS = 2, 32, 64, 4
 

@@ -16,9 +16,10 @@ from fairseq.data import LanguagePairDataset
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from torch import Tensor
 
-from t2017_plugin.fairseq_side.criterion import smoothed_cross_entropy
 from t2017_plugin.fairseq_side.dictionary import T2TDictionary
-from t2017_plugin.fairseq_side.translation import T2017TranslationTask
+from t2017_plugin.fairseq_side.tasks import T2017TranslationTask
+from t2017_plugin.fairseq_side.training import smoothed_cross_entropy
+from t2017_plugin.fast.layers import Dropout
 from t2017_plugin.t2t.weights import convert_variables
 from tests.parity.t2t_golden import load, settings
 
@@ -90,7 +91,7 @@ class Ours:
         rows = zip(log_probabilities.flatten(0, 1), targets.flatten(), strict=True)
         loss = self.criterion
         losses = [
-            smoothed_cross_entropy(row[None, None], y[None, None], loss.epsilon, loss.over, loss.padding_idx)[0]
+            smoothed_cross_entropy(row[None, None], y[None, None], loss.epsilon, loss.padding_idx, loss.over)[0]
             for row, y in rows
         ]
         return (torch.stack(losses).view(targets.shape) - targets.ne(0) * self.least_loss).numpy()
@@ -103,7 +104,12 @@ def expected_dropout(active: bool) -> Iterator[None]:
     def dropout(x: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
         return x * (1 - p) if training else x
 
-    def attention(q: Tensor, k: Tensor, v: Tensor, attn_mask: Any, dropout_p: float, is_causal: bool) -> Tensor:
+    def drop(module: Dropout, x: Tensor) -> Tensor:
+        return dropout(x, module.p, module.training)
+
+    def attention(
+        q: Tensor, k: Tensor, v: Tensor, attn_mask: Any = None, dropout_p: float = 0.0, is_causal: bool = False
+    ) -> Tensor:
         scores = q @ k.transpose(-2, -1) / q.size(-1) ** 0.5
         seen = torch.ones_like(scores, dtype=torch.bool).tril() if is_causal else attn_mask
         return scores.masked_fill(~seen, -torch.inf).softmax(-1) * (1 - dropout_p) @ v
@@ -111,6 +117,8 @@ def expected_dropout(active: bool) -> Iterator[None]:
     with ExitStack() as patches:
         if active:
             patches.enter_context(mock.patch.object(F, "dropout", dropout))
-            patches.enter_context(mock.patch("t2017_plugin.fast.dropout.dropout", dropout))
+            patches.enter_context(
+                mock.patch.object(Dropout, "forward", lambda site, x: dropout(x, site.p, site.training))
+            )
             patches.enter_context(mock.patch.object(F, "scaled_dot_product_attention", attention))
         yield

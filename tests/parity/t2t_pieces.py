@@ -9,12 +9,15 @@ import torch
 from fairseq.data import data_utils
 from torch import Tensor, nn
 
-from t2017_plugin.fairseq_side.adam import T2017Adam, T2017AdamConfig
-from t2017_plugin.fairseq_side.criterion import smoothed_cross_entropy
-from t2017_plugin.fairseq_side.noam import T2017Noam, T2017NoamConfig
-from t2017_plugin.fairseq_side.settings import T2017TransformerConfig
-from t2017_plugin.modules.positions import sinusoid
-from t2017_plugin.modules.residual import ResidualNorm
+from t2017_plugin.fairseq_side.training import (
+    T2017Adam,
+    T2017AdamConfig,
+    T2017Noam,
+    T2017NoamConfig,
+)
+from t2017_plugin.paper.config import Model
+from t2017_plugin.paper.model import ResidualNorm, sinusoid
+from t2017_plugin.paper.training import smoothed_cross_entropy
 from tests.parity.t2t_golden import PIECES, load
 
 # T2T's hyperparameters: padded positions a GPU and batch, longest example, bits of a bucket's bound.
@@ -49,14 +52,14 @@ def losses(key: str) -> Tensor:
     least = -((1 - eps) * np.log(1 - eps) + eps * np.log(eps / (classes - 1) + 1e-20))
     padding = 0 if what == "per_token" else -1
     rows = zip(log_probabilities.flatten(0, 1), labels.flatten(), strict=True)
-    each = [smoothed_cross_entropy(row[None, None], y[None, None], eps, "others", padding)[0] for row, y in rows]
+    each = [smoothed_cross_entropy(row[None, None], y[None, None], eps, padding, "others")[0] for row, y in rows]
     return torch.stack(each).view(labels.shape) - labels.ne(padding) * least
 
 
 def layer_norm(default: bool) -> Tensor:
     """The module of every sub-layer, with the default epsilon, on a sub-layer output of zero."""
     x = tensor("layer_norm/x")
-    module = ResidualNorm(x.size(-1), 0.0, T2017TransformerConfig().layer_norm_eps)
+    module = ResidualNorm(Model(d_model=x.size(-1), P_drop=0.0))
     if not default:
         module.norm.weight.data, module.norm.bias.data = tensor("layer_norm/scale"), tensor("layer_norm/bias")
     return module(x, torch.zeros_like(x)).detach()

@@ -9,8 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from t2017_plugin.fairseq_side.ensemble import Ensemble
-from t2017_plugin.fairseq_side.generator import PaperGenerator
+from t2017_plugin.fairseq_side.generator import Ensemble, PaperGenerator
 from tests.parity.t2t_golden import load
 from tests.parity.t2t_model import Ours
 

@@ -10,7 +10,7 @@ import torch
 from fairseq.optim.adam import Adam as StockAdam
 from torch import Tensor
 
-from t2017_plugin.fairseq_side.adam import T2017Adam
+from t2017_plugin.fairseq_side.training import T2017Adam
 
 pytestmark = pytest.mark.parity
 

@@ -8,7 +8,7 @@ import torch
 from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEntropyCriterion
 from fairseq.logging import metrics
 
-from t2017_plugin.fairseq_side.criterion import T2017LabelSmoothing
+from t2017_plugin.fairseq_side.training import T2017LabelSmoothing
 
 pytestmark = pytest.mark.parity
 

@@ -9,10 +9,10 @@ from fairseq.dataclass.configs import GenerationConfig
 from fairseq.sequence_generator import SequenceGenerator
 from fairseq.sequence_scorer import SequenceScorer
 
-from t2017_plugin.decoding.length_penalty import length_penalty
 from t2017_plugin.fairseq_side.generator import PaperGenerator
+from t2017_plugin.fairseq_side.model import CACHE
 from t2017_plugin.fairseq_side.stock_search import StockSearch
-from t2017_plugin.modules.decoder import CACHE
+from t2017_plugin.paper.search import length_penalty
 
 pytestmark = pytest.mark.parity
 

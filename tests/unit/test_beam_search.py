@@ -11,10 +11,10 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from t2017_plugin.decoding.length_penalty import length_penalty
 from t2017_plugin.errors import UsageError
 from t2017_plugin.fairseq_side.generator import PaperGenerator
 from t2017_plugin.fairseq_side.model import T2017Transformer
+from t2017_plugin.paper.search import length_penalty
 from tests.builders import EOS, PAD, make_batch, make_dictionary, make_model
 
 pytestmark = pytest.mark.unit

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from t2017_plugin.fast.best_of_many import best_of_many
+from t2017_plugin.fast.decoding import best_of_many
 
 pytestmark = pytest.mark.unit
 

@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from t2017_plugin.fairseq_side.criterion import smoothed_cross_entropy
-from t2017_plugin.fast import chunked_loss
-from t2017_plugin.fast.chunked_loss import smoothed_loss
+from t2017_plugin.fast import loss as sliced_loss
+from t2017_plugin.fast.loss import smoothed_loss
+from t2017_plugin.paper.training import smoothed_cross_entropy
 
 pytestmark = pytest.mark.unit
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.unit
 def test_equals_the_plain_loss_with_gradients(
     slice_values: int, epsilon: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(chunked_loss, "SLICE", slice_values)
+    monkeypatch.setattr(sliced_loss, "SLICE", slice_values)
     generator = torch.Generator().manual_seed(0)
     target = torch.randint(50, (1, 20), generator=generator)
     results = []
@@ -27,7 +27,7 @@ def test_equals_the_plain_loss_with_gradients(
             loss, likelihood = smoothed_loss(features, weight, target[0], epsilon)
         else:
             log_probabilities = torch.log_softmax(features @ weight.T, -1).unsqueeze(0)
-            loss, likelihood = smoothed_cross_entropy(log_probabilities, target, epsilon, "all", -1)
+            loss, likelihood = smoothed_cross_entropy(log_probabilities, target, epsilon, -1)
         (loss * 0.25).backward()
         results.append([loss.detach(), likelihood.detach(), features.grad, weight.grad])
     for one, other in zip(*results, strict=True):
@@ -61,7 +61,7 @@ def test_half_precision_equals_the_plain_path(
     dtype: torch.dtype, slice_values: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With a loss scale as fairseq's: gradients are computed after scaling."""
-    monkeypatch.setattr(chunked_loss, "SLICE", slice_values)
+    monkeypatch.setattr(sliced_loss, "SLICE", slice_values)
     target = torch.randint(50, (1, 20), generator=torch.Generator().manual_seed(0))
     results = []
     for sliced in (True, False):
@@ -71,7 +71,7 @@ def test_half_precision_equals_the_plain_path(
             loss, likelihood = smoothed_loss(features, weight, target[0], 0.1)
         else:
             log_probabilities = torch.log_softmax((features @ weight.T).float(), -1).unsqueeze(0)
-            loss, likelihood = smoothed_cross_entropy(log_probabilities, target, 0.1, "all", -1)
+            loss, likelihood = smoothed_cross_entropy(log_probabilities, target, 0.1, -1)
         assert loss.dtype == torch.float32
         (loss * 128.0).backward()
         assert features.grad is not None and features.grad.dtype == weight.grad.dtype == dtype

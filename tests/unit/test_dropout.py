@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from t2017_plugin.fast.dropout import Dropout, dropout
+from t2017_plugin.fast.layers import Dropout
 
 pytestmark = pytest.mark.unit
 
@@ -14,7 +14,7 @@ def test_share_and_scale(p: float, dtype: torch.dtype) -> None:
     """A million values: the share of zeros within five standard deviations; the others are x / (1 - p)."""
     torch.manual_seed(0)
     x = torch.ones(1000, 1000, dtype=dtype)
-    y = dropout(x, p, True)
+    y = Dropout(p)(x)
     zeros = float(y.eq(0).double().mean())
     assert abs(zeros - p) < 5 * (p * (1 - p) / 1e6) ** 0.5
     kept = y[y.ne(0)].float()
@@ -28,7 +28,7 @@ def test_share_and_scale(p: float, dtype: torch.dtype) -> None:
 def test_gradients_go_where_values_did() -> None:
     torch.manual_seed(0)
     x = torch.randn(50, 40).requires_grad_()
-    y = dropout(x, 0.2, True)
+    y = Dropout(0.2)(x)
     y.sum().backward()
     torch.testing.assert_close(x.grad, torch.where(y.eq(0), 0.0, 1.25))
 

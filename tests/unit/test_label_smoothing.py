@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from t2017_plugin.fairseq_side.criterion import smoothed_cross_entropy
+from t2017_plugin.fairseq_side.training import smoothed_cross_entropy
 
 pytestmark = pytest.mark.unit
 PAD = 1
@@ -37,7 +37,7 @@ def test_against_the_sum_over_classes(over: str, epsilon: float, classes: int) -
     generator = torch.Generator().manual_seed(classes)
     logits = 3 * torch.randn(2, 5, classes, generator=generator)
     target = torch.randint(0, classes, (2, 5), generator=generator)
-    loss, likelihood = smoothed_cross_entropy(torch.log_softmax(logits, -1), target, epsilon, over, PAD)
+    loss, likelihood = smoothed_cross_entropy(torch.log_softmax(logits, -1), target, epsilon, PAD, over)
     # float32 sums over at most ten tokens
     assert (float(loss), float(likelihood)) == pytest.approx(by_hand(logits, target, epsilon, over), rel=2e-6, abs=1e-6)
 
@@ -46,8 +46,8 @@ def test_the_two_forms_differ_by_the_weight_of_the_target() -> None:
     """eps / K on the target too, or not: at K = 8 the uniform part of 0.1 moves 0.0125 of the mass."""
     log_probabilities = torch.log_softmax(torch.arange(8.0), -1)[None, None]
     target = torch.tensor([[7]])
-    every, _ = smoothed_cross_entropy(log_probabilities, target, 0.1, "all", PAD)
-    others, _ = smoothed_cross_entropy(log_probabilities, target, 0.1, "others", PAD)
+    every, _ = smoothed_cross_entropy(log_probabilities, target, 0.1, PAD, "all")
+    others, _ = smoothed_cross_entropy(log_probabilities, target, 0.1, PAD, "others")
     mean_of_others = float(log_probabilities[0, 0, :7].mean())
     # Both put 0.1 outside the target but the first gives 0.1 / 8 of it back, so its loss is lower by that much mass.
     expected = 0.1 / 8 * (mean_of_others - float(log_probabilities[0, 0, 7]))
@@ -58,7 +58,7 @@ def test_gradient_is_p_minus_q() -> None:
     """d loss / d logits = p - q' at every target and nothing at padding."""
     logits = torch.randn(1, 3, 6, generator=torch.Generator().manual_seed(0)).requires_grad_()
     target = torch.tensor([[4, PAD, 2]])
-    loss, _ = smoothed_cross_entropy(torch.log_softmax(logits, -1), target, 0.1, "all", PAD)
+    loss, _ = smoothed_cross_entropy(torch.log_softmax(logits, -1), target, 0.1, PAD, "all")
     loss.backward()
     q = 0.9 * torch.nn.functional.one_hot(target, 6) + 0.1 / 6
     expected = (torch.softmax(logits.detach(), -1) - q) * target.ne(PAD).unsqueeze(-1)

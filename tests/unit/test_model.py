@@ -9,11 +9,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from t2017_plugin.errors import UsageError
-from t2017_plugin.fairseq_side.architectures import settings
-from t2017_plugin.fairseq_side.model import T2017Transformer
+from t2017_plugin.fairseq_side.architectures import architecture_settings as settings
+from t2017_plugin.fairseq_side.model import CACHE, T2017Transformer
 from t2017_plugin.fairseq_side.settings import T2017TransformerConfig
-from t2017_plugin.fast.step import DecoderStep
-from t2017_plugin.modules.decoder import CACHE
+from t2017_plugin.fast.layers import Dropout
 from tests.builders import EOS, PAD, make_batch, make_model, make_task
 
 pytestmark = pytest.mark.unit
@@ -176,37 +175,6 @@ def test_cache_follows_random_reordering() -> None:
             tokens = torch.cat([tokens[rows], newest], dim=1)
 
 
-@pytest.mark.parametrize("settings", [{}, {"attention_bias": True}, {"d_k": 4}, {"decoder_start": "eos"}], ids=str)
-def test_a_step_is_the_last_position_of_a_full_run(settings: dict[str, Any]) -> None:
-    """With the weights as they lie and with transposed copies of them."""
-    model = make_model(**settings)
-    source = make_batch([6, 4], [2, 2])["src_tokens"]
-    target = torch.cat([torch.full((2, 1), EOS), torch.randint(4, 40, (2, 6))], dim=1)
-    with torch.no_grad():
-        encoder_out = model.encoder(source)
-        expected, _ = model.decoder(target, encoder_out=encoder_out)
-        for copy in (False, True):
-            step, cache = DecoderStep(model.decoder, copy), model.decoder.start_cache(encoder_out, 1)
-            for position in range(7):
-                features, _ = step.features(target[:, position : position + 1], cache)
-                torch.testing.assert_close(step.logits(features), expected[:, position], atol=ROUNDING, rtol=0)
-
-
-def test_copies_of_weights_follow_the_weights() -> None:
-    """A model that is loaded anew, or moved to another precision, is not searched with what it was before."""
-    model, other = make_model(seed=1), make_model(seed=2)
-    step = DecoderStep(model.decoder, copy=True)
-    x = torch.randn(3, model.config.d_model)
-    before = step.logits(x)
-    model.load_state_dict(other.state_dict())
-    step.refresh()
-    torch.testing.assert_close(step.logits(x), other.decoder.output_layer(x), atol=ROUNDING, rtol=0)
-    assert not torch.allclose(before, step.logits(x))
-    model.double()
-    step.refresh()
-    assert step.logits(x.double()).dtype == torch.float64
-
-
 def test_weights_of_all_attentions_on_request() -> None:
     model, batch = make_model(), make_batch([6, 4], [5, 3])
     encoder_out = model.encoder(batch["src_tokens"], need_weights=True, return_all_hiddens=True)
@@ -233,12 +201,12 @@ def test_dropout_sites(settings_: dict[str, float], sites: dict[float, int], mon
     model, batch = make_model(dropout=0.1, **settings_).train(), make_batch([5], [4])
     seen: dict[float, int] = {}
 
-    def count(x: Tensor, p: float, training: bool, inplace: bool = False) -> Tensor:
-        if training and p > 0:
-            seen[p] = seen.get(p, 0) + 1
+    def count(site: Dropout, x: Tensor) -> Tensor:
+        if site.training and site.p > 0:
+            seen[site.p] = seen.get(site.p, 0) + 1
         return x
 
-    monkeypatch.setattr("t2017_plugin.fast.dropout.dropout", count)
+    monkeypatch.setattr(Dropout, "forward", count)
     attended = F.scaled_dot_product_attention
     rates: list[float] = []
 

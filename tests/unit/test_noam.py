@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from t2017_plugin.errors import UsageError
-from t2017_plugin.fairseq_side.adam import T2017Adam, T2017AdamConfig
-from t2017_plugin.fairseq_side.noam import T2017Noam, noam
+from t2017_plugin.fairseq_side.training import T2017Adam, T2017AdamConfig, T2017Noam
+from t2017_plugin.paper.training import learning_rate
 
 pytestmark = pytest.mark.unit
 
@@ -17,7 +17,14 @@ def schedule(**settings: Any) -> tuple[T2017Noam, T2017Adam]:
     config = T2017AdamConfig()
     config.lr = [0.25]
     optimizer = T2017Adam(config, [torch.nn.Parameter(torch.zeros(2))])
-    given = {"warmup_updates": 4000, "noam_scale": 1.0, "noam_d_model": None, "d_model": 512, **settings}
+    given = {
+        "warmup_updates": 4000,
+        "noam_scale": 1.0,
+        "noam_d_model": None,
+        "d_model": 512,
+        "max_update": 0,
+        **settings,
+    }
     return T2017Noam(SimpleNamespace(**given), optimizer), optimizer
 
 
@@ -39,7 +46,7 @@ def test_rate_of_an_update(update: int, rate: float) -> None:
     scheduler, optimizer = schedule()
     scheduler.step_update(update - 1)
     assert optimizer.get_lr() == pytest.approx(rate, rel=1e-6)
-    assert noam(update, 512) == optimizer.get_lr()
+    assert learning_rate(update, 512) == optimizer.get_lr()
 
 
 def test_first_update_moves_and_lr_has_no_say() -> None:

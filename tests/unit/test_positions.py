@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from t2017_plugin.errors import UsageError
-from t2017_plugin.modules.positions import LearnedPositions, SinusoidPositions, positions_of, sinusoid
+from t2017_plugin.paper.model import LearnedPositions, SinusoidPositions, positions_of, sinusoid
 from tests.builders import make_batch, make_model
 
 pytestmark = pytest.mark.unit
@@ -89,8 +89,11 @@ def test_positions_count_real_tokens_on_either_side_of_padding() -> None:
 def test_learned_positions_end_with_one_clear_line() -> None:
     learned = LearnedPositions(8, 10)
     assert learned(torch.arange(10), 10).shape == (10, 8)
-    with pytest.raises(UsageError, match="11 tokens.*end at 10.*--max-learned-positions"):
+    with pytest.raises(ValueError, match="11 tokens.*end at 10"):
         learned(torch.arange(11), 11)
+    model, batch = make_model(positions="learned", max_learned_positions=10), make_batch([11], [4])
+    with pytest.raises(UsageError, match="11 tokens.*end at 10.*--max-learned-positions"):
+        model(batch["src_tokens"], None, batch["prev_output_tokens"])
 
 
 @pytest.mark.parametrize("layout", ["paper", "t2t", "stock"])

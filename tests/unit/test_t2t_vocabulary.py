@@ -9,8 +9,7 @@ from fairseq.data import Dictionary
 
 from t2017_plugin.errors import UsageError
 from t2017_plugin.fairseq_side.dictionary import T2TDictionary, load_dictionary
-from t2017_plugin.fairseq_side.parsing import T2017ParsingTask
-from t2017_plugin.fairseq_side.translation import T2017TranslationTask
+from t2017_plugin.fairseq_side.tasks import T2017ParsingTask, T2017TranslationTask
 from t2017_plugin.t2t.vocabulary import numbered, read_vocabulary
 
 pytestmark = pytest.mark.unit

@@ -4,11 +4,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from t2017_plugin.fairseq_side.adam import T2017Adam, T2017AdamConfig
-from t2017_plugin.fairseq_side.architectures import ARCHITECTURES, settings
-from t2017_plugin.fairseq_side.criterion import smoothed_cross_entropy
+from t2017_plugin.fairseq_side.architectures import ARCHITECTURES
+from t2017_plugin.fairseq_side.architectures import architecture_settings as settings
 from t2017_plugin.fairseq_side.model import T2017Transformer
-from t2017_plugin.fairseq_side.noam import noam
+from t2017_plugin.fairseq_side.training import T2017Adam, T2017AdamConfig
+from t2017_plugin.paper.training import learning_rate, smoothed_cross_entropy
 from tests.builders import PAD, make_batch, make_model
 
 pytestmark = pytest.mark.unit
@@ -18,7 +18,7 @@ ROWS = [name for name in ARCHITECTURES if name.startswith(("t2017_a_", "t2017_b_
 
 def loss_of(model: T2017Transformer, batch: dict[str, Tensor]) -> Tensor:
     logits, _ = model(batch["src_tokens"], None, batch["prev_output_tokens"])
-    return smoothed_cross_entropy(torch.log_softmax(logits, -1), batch["target"], 0.1, "all", PAD)[0]
+    return smoothed_cross_entropy(torch.log_softmax(logits, -1), batch["target"], 0.1, PAD)[0]
 
 
 @pytest.mark.parametrize("architecture", ROWS)
@@ -28,7 +28,7 @@ def test_one_update_and_the_cache(architecture: str) -> None:
     config = T2017AdamConfig()
     config.lr = [0.25]
     optimizer = T2017Adam(config, list(model.parameters()))
-    optimizer.set_lr(noam(1, model.config.d_model))
+    optimizer.set_lr(learning_rate(1, model.config.d_model))
     before = loss_of(model, batch)
     before.backward()
     assert all(parameter.grad is not None for parameter in model.parameters())

@@ -8,7 +8,7 @@ import yaml
 
 from recipes.table3 import report, rows
 from t2017_plugin.errors import UsageError
-from t2017_plugin.fairseq_side.architectures import settings as architecture
+from t2017_plugin.fairseq_side.architectures import architecture_settings as architecture
 
 pytestmark = pytest.mark.unit
 

@@ -1,5 +1,8 @@
 """Projection and smoothed loss together, a few target tokens at a time.
 
+``smoothed_loss`` replaces ``paper.model.Decoder.logits`` followed by
+``paper.training.smoothed_cross_entropy``; tests/unit/test_chunked_loss.py holds them equal.
+
 The logits of all target tokens are the largest tensor of an update: with 37,000 classes, 4,096 tokens take 0.6 GB, and
 softmax, loss and gradients each make another. Here only a slice of them exists at a time. Its gradient is
 
@@ -24,7 +27,7 @@ SLICE_ON_GPU = 1 << 26
 
 
 def slice_length(tokens: int, classes: int, device: torch.device) -> int:
-    """Tokens in a slice."""
+    """Choose how many tokens a slice has."""
     values = SLICE if device.type == "cpu" else SLICE_ON_GPU
     return max(1, min(tokens, values // classes))
 
@@ -34,7 +37,7 @@ class ChunkedLoss(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, features: Tensor, weight: Tensor, target: Tensor, weighs: Tensor | None, epsilon: float
+        ctx: Any, features: Tensor, weight: Tensor, target: Tensor, counts: Tensor | None, epsilon: float
     ) -> tuple[Tensor, Tensor]:
         """Both sums; the gradients of the first are computed on the way and kept."""
         tokens, classes = len(target), len(weight)
@@ -54,15 +57,15 @@ class ChunkedLoss(torch.autograd.Function):
             total = p.sum(dim=1, keepdim=True)
             log_total = total.log()
             each, smoothed = of_target - log_total, mean - log_total
-            if weighs is not None:
-                here = weighs[start : start + step].unsqueeze(1)
+            if counts is not None:
+                here = counts[start : start + step].unsqueeze(1)
                 each, smoothed = each * here, smoothed * here
             likelihood += each.sum()
             loss -= ((1.0 - epsilon) * each + epsilon * smoothed).sum()
             if features_gradient is not None and weight_gradient is not None:
                 p.div_(total).sub_(epsilon / classes)
                 p.scatter_add_(1, y, p.new_full(y.shape, epsilon - 1.0))
-                if weighs is not None:
+                if counts is not None:
                     p.mul_(here)
                 torch.mm(p, weight, out=features_gradient[start : start + step])
                 weight_gradient.addmm_(p.T, x)
@@ -82,7 +85,7 @@ class ChunkedHalfLoss(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, features: Tensor, weight: Tensor, target: Tensor, weighs: Tensor | None, epsilon: float
+        ctx: Any, features: Tensor, weight: Tensor, target: Tensor, counts: Tensor | None, epsilon: float
     ) -> tuple[Tensor, Tensor]:
         """Both sums in float32; log Z of each token is kept."""
         tokens, classes = len(target), len(weight)
@@ -96,12 +99,12 @@ class ChunkedHalfLoss(torch.autograd.Function):
             torch.logsumexp(logits, dim=1, keepdim=True, out=log_z[place])
             each = logits.gather(1, target[place].unsqueeze(1)) - log_z[place]
             smoothed = logits.mean(dim=1, keepdim=True) - log_z[place]
-            if weighs is not None:
-                here = weighs[place].unsqueeze(1)
+            if counts is not None:
+                here = counts[place].unsqueeze(1)
                 each, smoothed = each * here, smoothed * here
             likelihood += each.sum()
             loss -= ((1.0 - epsilon) * each + epsilon * smoothed).sum()
-        ctx.save_for_backward(features, weight, target, weighs, log_z)
+        ctx.save_for_backward(features, weight, target, counts, log_z)
         ctx.epsilon = epsilon
         ctx.mark_non_differentiable(nll := -likelihood.float())
         return loss.float(), nll
@@ -109,7 +112,7 @@ class ChunkedHalfLoss(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, None, None, None]:
         """p - q' times the scaled loss's gradient in float32, rounded, then the two products; dW summed in float32."""
-        features, weight, target, weighs, log_z = ctx.saved_tensors
+        features, weight, target, counts, log_z = ctx.saved_tensors
         tokens, classes = len(target), len(weight)
         step = slice_length(tokens, classes, features.device)
         features_gradient = torch.empty_like(features)
@@ -119,7 +122,7 @@ class ChunkedHalfLoss(torch.autograd.Function):
             x, y = features[place], target[place].unsqueeze(1)
             p = torch.mm(x, weight.T).float().sub_(log_z[place]).exp_().sub_(ctx.epsilon / classes)
             p.scatter_add_(1, y, p.new_full(y.shape, ctx.epsilon - 1.0))
-            p.mul_(gradients[0] if weighs is None else gradients[0] * weighs[place].unsqueeze(1))
+            p.mul_(gradients[0] if counts is None else gradients[0] * counts[place].unsqueeze(1))
             rounded = p.to(features.dtype)
             torch.mm(rounded, weight, out=features_gradient[place])
             weight_gradient += torch.mm(rounded.T, x)
@@ -127,16 +130,16 @@ class ChunkedHalfLoss(torch.autograd.Function):
 
 
 def smoothed_loss(
-    features: Tensor, weight: Tensor, target: Tensor, epsilon: float, weighs: Tensor | None = None
+    features: Tensor, weight: Tensor, target: Tensor, epsilon: float, counts: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
-    """Smoothed loss and negative log-likelihood in nats, summed over target tokens, without ever having all logits.
+    """Compute the smoothed loss and the negative log-likelihood without ever having all logits.
 
-    Equals ``smoothed_cross_entropy`` over ``features @ weight.T`` with ``--smoothing-over all``. ``weighs`` is 0 for
-    tokens that do not count and 1 for others; without it all count.
+    Both are in nats, summed over target tokens, as ``smoothed_cross_entropy`` gives them for ``features @ weight.T``
+    with smoothing over ``all``. ``counts`` is 0 for tokens that do not count and 1 for others; without it all do.
 
     Shape:
-        features: (N, d_model); weight: (V, d_model), of one type; target: (N,); weighs: (N,) -> two float32 scalars
+        features: (N, d_model); weight: (V, d_model), of one type; target: (N,); counts: (N,) -> two float32 scalars
     """
     function = ChunkedLoss if features.dtype == torch.float32 else ChunkedHalfLoss
-    loss, likelihood = function.apply(features, weight, target, weighs, epsilon)
+    loss, likelihood = function.apply(features, weight, target, counts, epsilon)
     return loss, likelihood

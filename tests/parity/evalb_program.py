@@ -13,7 +13,7 @@ from pathlib import Path
 from nltk.tree import Tree
 
 from recipes.wsj_parsing import grammar
-from t2017_plugin.parsing.treebank import nodes, one_line, preterminals
+from t2017_plugin.parsing.trees import nodes, one_line, preterminals
 
 RELEASE = "allennlp==0.9.0"
 INSIDE = "allennlp/tools/EVALB/"

@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from t2017_plugin.parsing.evalb import compare, evaluate
-from t2017_plugin.parsing.evalb_rules import COLLINS, Rules, read_rules
-from t2017_plugin.parsing.treebank import read_tree_lines, read_trees, tree_of, treebank_files
+from t2017_plugin.parsing.evalb import COLLINS, Rules, compare, evaluate, read_rules
+from t2017_plugin.parsing.trees import read_tree_lines, read_trees, tree_of, treebank_files
 from tests.parity.evalb_program import INSIDE, compile_evalb, made_up_trees, perturbed_pairs, run_evalb
 
 pytestmark = pytest.mark.parity

@@ -14,10 +14,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import google_crc32c
 import numpy as np
 
 from t2017_plugin.errors import UsageError
-from t2017_plugin.t2t.crc32c import crc32c, masked
 
 FOOTER = 48  # bytes; the last 8 are:
 MAGIC = (0xDB4775248B80FB57).to_bytes(8, "little")
@@ -77,13 +77,23 @@ class TensorFlowCheckpoint(Mapping[str, np.ndarray]):
             raise UsageError(f"{path} is missing: copy all files that begin with {self.prefix}") from error
         kind_of_array = np.dtype(TYPES[kind])
         whole = len(data) == size == math.prod(axes) * kind_of_array.itemsize
-        if not whole or masked(crc32c(data)) != _number(entry, CHECKSUM):
+        if not whole or masked_checksum(data) != _number(entry, CHECKSUM):
             raise UsageError(f"{path} is damaged or was cut off, found at the variable {name}: copy it again")
         return np.frombuffer(data, kind_of_array).reshape(axes)
 
 
+def masked_checksum(data: bytes) -> int:
+    """Return the CRC-32C of some bytes as TensorFlow stores it.
+
+    It is rotated by 15 bits and a constant is added, so that the checksum of bytes that hold a checksum
+    is not weak.
+    """
+    checksum = google_crc32c.value(data)
+    return ((checksum >> 15 | checksum << 17) + 0xA282EAD8) & 0xFFFFFFFF
+
+
 def checkpoint_prefix(path: str | os.PathLike[str]) -> str | None:
-    """The prefix that a user means by a prefix, by one of the checkpoint's files or by its folder; None for none.
+    """Find the prefix that a user means by a prefix, by one of the checkpoint's files or by its folder; None for none.
 
     In a folder it is the newest checkpoint, which TensorFlow names in the file ``checkpoint``; without that file, the
     only one.
@@ -117,7 +127,7 @@ def _named_newest(path: Path) -> str | None:
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """A number in groups of 7 bits, the lowest first, and where it ends."""
+    """Read a number in groups of 7 bits, the lowest first, and where it ends."""
     number = shift = 0
     while data[at] & 128:
         number |= (data[at] & 127) << shift
@@ -126,7 +136,7 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def _fields(message: bytes) -> dict[int, list[Any]]:
-    """The values of a protocol buffer by field number: numbers, and bytes for strings and inner messages."""
+    """Read the values of a protocol buffer by field number: numbers, and bytes for strings and inner messages."""
     fields: dict[int, list[Any]] = {}
     at = 0
     while at < len(message):
@@ -144,12 +154,12 @@ def _fields(message: bytes) -> dict[int, list[Any]]:
 
 
 def _number(fields: dict[int, list[Any]], field: int) -> int:
-    """A number, 0 where it is not written."""
+    """Return a number, 0 where it is not written."""
     return int(fields.get(field, [0])[-1])
 
 
 def _entries_of_table(table: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """All keys and values of a table, in the order of the keys."""
+    """Yield all keys and values of a table, in the order of the keys."""
     if table[-8:] != MAGIC:
         raise ValueError("is no index of TensorFlow's (format V2), or was cut off: copy it again")
     at = len(table) - FOOTER
@@ -163,7 +173,7 @@ def _block(table: bytes, handle: bytes) -> bytes:
     offset, at = _varint(handle, 0)
     size, _ = _varint(handle, at)
     block, trailer = table[offset : offset + size], table[offset + size : offset + size + TRAILER]
-    if masked(crc32c(block + trailer[:1])) != int.from_bytes(trailer[1:], "little"):
+    if masked_checksum(block + trailer[:1]) != int.from_bytes(trailer[1:], "little"):
         raise IndexError("checksum")
     if trailer[0]:
         raise ValueError("is compressed, which TensorFlow itself never does: save the variables as .npz with it")
@@ -171,7 +181,10 @@ def _block(table: bytes, handle: bytes) -> bytes:
 
 
 def _entries_of_block(block: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """Each key is what it shares with the one before, and the rest; a list of whole keys stands at the end."""
+    """Yield keys and values; a key is what it shares with the one before, and the rest.
+
+    A list of whole keys stands at the end of the block.
+    """
     end = len(block) - 4 - 4 * int.from_bytes(block[-4:], "little")
     key, at = b"", 0
     while at < end:

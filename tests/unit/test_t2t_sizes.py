@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from t2017_plugin.errors import UsageError
-from t2017_plugin.t2t.sizes import describe
+from t2017_plugin.t2t.variables import describe
 from tests.parity.t2t_random import SHAPES, random_model
 from tests.parity.t2t_versions import Arrays, newer, sharded
 

@@ -7,12 +7,28 @@ import numpy as np
 import pytest
 
 from t2017_plugin.errors import UsageError
-from t2017_plugin.t2t.tf_checkpoint import TensorFlowCheckpoint, checkpoint_prefix
+from t2017_plugin.t2t.tf_checkpoint import TensorFlowCheckpoint, checkpoint_prefix, masked_checksum
 from tests.parity.tf_writer import RECORDED, STEP, trained_variables
 
 pytestmark = pytest.mark.unit
 
 NAME = f"model.ckpt-{STEP}"
+# RFC 3720, appendix B.4, and the check value of CRC-32C.
+CHECKSUMS = [
+    (b"", 0x00000000),
+    (b"123456789", 0xE3069283),
+    (bytes(32), 0x8A9136AA),
+    (b"\xff" * 32, 0x62A8AB43),
+    (bytes(range(32)), 0x46DD794E),
+    (bytes(range(31, -1, -1)), 0x113FDB5C),
+]
+
+
+@pytest.mark.parametrize(("data", "checksum"), CHECKSUMS)
+def test_checksums(data: bytes, checksum: int) -> None:
+    """Stored is the CRC-32C rotated right by 15 bits, plus a constant; undone, it is the CRC-32C again."""
+    rotated = (masked_checksum(data) - 0xA282EAD8) & 0xFFFFFFFF
+    assert (rotated << 15 | rotated >> 17) & 0xFFFFFFFF == checksum
 
 
 @pytest.fixture

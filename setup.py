@@ -22,7 +22,7 @@ def read_version() -> str:
 
 
 def read_readme() -> str:
-    """The README, or one sentence where it is not there (a bare copy of the package)."""
+    """Read the README, or give one sentence where it is not there (a bare copy of the package)."""
     readme = ROOT / "README.md"
     return readme.read_text(encoding="utf-8") if readme.is_file() else "The Transformer of 2017 as a fairseq plugin."
 

@@ -43,7 +43,7 @@ PRINTED = 0.0051
 
 @pytest.fixture(scope="module")
 def evalb(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of the compiled program."""
+    """Return the folder of the compiled program."""
     folder = tmp_path_factory.mktemp("evalb")
     reason = compile_evalb(folder)
     if reason:
@@ -52,7 +52,7 @@ def evalb(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def written(pairs: list[tuple[str, str]], folder: Path) -> tuple[Path, Path]:
-    """The two files that both programs read."""
+    """Write the two files that both programs read."""
     gold, test = folder / "gold", folder / "test"
     gold.write_text("".join(f"{one}\n" for one, _ in pairs), encoding="utf-8")
     test.write_text("".join(f"{other}\n" for _, other in pairs), encoding="utf-8")

@@ -33,7 +33,7 @@ def test_checksums(data: bytes, checksum: int) -> None:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A copy of the recorded checkpoint."""
+    """Copy the recorded checkpoint."""
     return Path(shutil.copytree(RECORDED, tmp_path / "train"))
 
 

@@ -12,7 +12,6 @@ import math
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 import google_crc32c
 import numpy as np
@@ -43,7 +42,7 @@ class TensorFlowCheckpoint(Mapping[str, np.ndarray]):
         self.index = Path(f"{self.prefix}.index")
         try:
             entries = dict(_entries_of_table(self.index.read_bytes()))
-            header = _fields(entries.pop(b""))
+            header, _ = _fields(entries.pop(b""))
             self.entries = {key.decode("utf-8"): value for key, value in entries.items()}
         except (FileNotFoundError, NotADirectoryError) as error:
             raise UsageError(f"{self.index}: no such file; name a checkpoint such as model.ckpt-250000") from error
@@ -62,12 +61,13 @@ class TensorFlowCheckpoint(Mapping[str, np.ndarray]):
         return len(self.entries)
 
     def __getitem__(self, name: str) -> np.ndarray:
-        entry = _fields(self.entries[name])
+        entry, messages = _fields(self.entries[name])
         kind, size, offset = (_number(entry, field) for field in (TYPE, SIZE, OFFSET))
-        if kind not in TYPES or SLICES in entry:
-            what = "in slices" if SLICES in entry else f"of TensorFlow's type number {kind}"
+        if kind not in TYPES or SLICES in messages:
+            what = "in slices" if SLICES in messages else f"of TensorFlow's type number {kind}"
             raise UsageError(f"{self.index}: the variable {name} is {what}, which is not read here")
-        axes = [_number(_fields(axis), 1) for shape in entry.get(SHAPE, []) for axis in _fields(shape).get(2, [])]
+        lengths = [length for shape in messages.get(SHAPE, []) for length in _fields(shape)[1].get(2, [])]
+        axes = [_number(_fields(length)[0], 1) for length in lengths]
         path = Path(f"{self.prefix}.data-{_number(entry, SHARD):05d}-of-{self.shards:05d}")
         try:
             with open(path, "rb") as file:
@@ -135,27 +135,30 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
     return number | data[at] << shift, at + 1
 
 
-def _fields(message: bytes) -> dict[int, list[Any]]:
-    """Read the values of a protocol buffer by field number: numbers, and bytes for strings and inner messages."""
-    fields: dict[int, list[Any]] = {}
+def _fields(message: bytes) -> tuple[dict[int, list[int]], dict[int, list[bytes]]]:
+    """Read a protocol buffer: by field number its numbers, and its strings and inner messages."""
+    numbers: dict[int, list[int]] = {}
+    messages: dict[int, list[bytes]] = {}
     at = 0
     while at < len(message):
         key, at = _varint(message, at)
-        value: Any
-        if key & 7 == 0:
-            value, at = _varint(message, at)
+        field, kind = key >> 3, key & 7
+        if kind == 0:
+            number, at = _varint(message, at)
+            numbers.setdefault(field, []).append(number)
+            continue
+        size, at = _varint(message, at) if kind == 2 else ({1: 8, 5: 4}[kind], at)
+        value, at = message[at : at + size], at + size
+        if kind == 2:
+            messages.setdefault(field, []).append(value)
         else:
-            size, at = _varint(message, at) if key & 7 == 2 else ({1: 8, 5: 4}[key & 7], at)
-            value, at = message[at : at + size], at + size
-            if key & 7 != 2:
-                value = int.from_bytes(value, "little")
-        fields.setdefault(key >> 3, []).append(value)
-    return fields
+            numbers.setdefault(field, []).append(int.from_bytes(value, "little"))
+    return numbers, messages
 
 
-def _number(fields: dict[int, list[Any]], field: int) -> int:
+def _number(numbers: dict[int, list[int]], field: int) -> int:
     """Return a number, 0 where it is not written."""
-    return int(fields.get(field, [0])[-1])
+    return numbers.get(field, [0])[-1]
 
 
 def _entries_of_table(table: bytes) -> Iterator[tuple[bytes, bytes]]:

@@ -1,4 +1,4 @@
-"""TensorFlow's checkpoints without TensorFlow: what it wrote is read, damage and other kinds of files are told."""
+"""TensorFlow's checkpoints without TensorFlow: what it wrote is read, damage and other kinds of files are reported."""
 
 import shutil
 from pathlib import Path
@@ -115,9 +115,9 @@ def test_an_index_that_was_cut_off(folder: Path, length: int) -> None:
 
 
 def test_every_byte_of_the_index_counts(folder: Path) -> None:
-    """A wrong byte is told, or it is of a part that says nothing, and all the rest is read."""
+    """A wrong byte is reported, or it is of a part that says nothing, and all the rest is read."""
     path = folder / f"{NAME}.index"
-    whole, entries, told = path.read_bytes(), TensorFlowCheckpoint(folder / NAME).entries, 0
+    whole, entries, reported = path.read_bytes(), TensorFlowCheckpoint(folder / NAME).entries, 0
     places = range(0, len(whole), 17)
     for place in places:
         flip(path, place)
@@ -125,9 +125,9 @@ def test_every_byte_of_the_index_counts(folder: Path) -> None:
             assert TensorFlowCheckpoint(folder / NAME).entries == entries
         except UsageError as error:
             assert "\n" not in str(error)
-            told += 1
+            reported += 1
         path.write_bytes(whole)
-    assert told > 0.9 * len(places)
+    assert reported > 0.9 * len(places)
 
 
 def test_damaged_and_missing_data(folder: Path) -> None:

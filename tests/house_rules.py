@@ -140,14 +140,14 @@ def deferred_imports(tree: ast.AST) -> int:
 def shape_breaches(tree: ast.Module) -> list[tuple[int, str]]:
     """Find public functions that take or return tensors and do not say of which shape.
 
-    ``Shape:`` stands in the function's docstring; that of ``forward`` may stand in the class's. Functions inside of
-    functions, and private ones and those of private classes, are free. So is a mapping of names to tensors such as a
-    model's state, which has no one shape.
+    ``Shape:`` stands in the function's docstring; those of ``forward`` and ``backward`` may stand in the class's.
+    Functions inside of functions, and private ones and those of private classes, are free. So is a
+    mapping of names to tensors such as a model's state, which has no one shape.
     """
     found = []
     for owner, function in public_functions(tree):
         documented = "Shape:" in (ast.get_docstring(function) or "")
-        if owner is not None and function.name == "forward":
+        if owner is not None and function.name in ("forward", "backward"):
             documented |= "Shape:" in (ast.get_docstring(owner) or "")
         if not documented and any(_has_tensor(annotation) for _, annotation in annotations(function)):
             name = f"{owner.name}.{function.name}" if owner else function.name

@@ -22,12 +22,19 @@ def read_version() -> str:
 
 
 def read_readme() -> str:
-    """The README, or one sentence where it is not there (a bare copy of the package)."""
+    """Read the README, or give one sentence where it is not there (a bare copy of the package)."""
     readme = ROOT / "README.md"
     return readme.read_text(encoding="utf-8") if readme.is_file() else "The Transformer of 2017 as a fairseq plugin."
 
 
-RUNTIME = ["matplotlib>=3.8,<4", "nltk>=3.8,<4", "sacrebleu>=2.3,<3", "sacremoses>=0.1,<0.3", "subword-nmt>=0.3.8,<0.4"]
+RUNTIME = [
+    "google-crc32c>=1.5,<2",
+    "matplotlib>=3.8,<4",
+    "nltk>=3.8,<4",
+    "sacrebleu>=2.3,<3",
+    "sacremoses>=0.1,<0.3",
+    "subword-nmt>=0.3.8,<0.4",
+]
 
 # What fairseq-fixed 0.12.3.1 imports for text, and what its build needs without isolation. Its own list adds torchaudio
 # and cffi, which nothing on this path imports; hence `pip install --no-deps` for fairseq-fixed itself.

@@ -23,7 +23,7 @@ ROUNDING = 1e-4  # nats
 
 
 def search(generator: Any, batches: list[list[int]], sources: list[Tensor]) -> list[list[dict[str, Any]]]:
-    """The hypotheses of every source, in the order of the sources."""
+    """Return the hypotheses of every source, in the order of the sources."""
     found: list[list[dict[str, Any]]] = [[] for _ in sources]
     for number, batch in enumerate(batches):
         for place, hypotheses in zip(batch, generator.generate([], collate([sources[i] for i in batch])), strict=True):

@@ -79,7 +79,7 @@ class Convolution(nn.Module):
 
 
 def layer(kind: str, d: int, number: int = 0) -> Callable[[Tensor], Tensor]:
-    """A layer of a kind; ``number`` counts it in a stack, which decides a convolution's dilation."""
+    """Make a layer of a kind; ``number`` counts it in a stack, which decides a convolution's dilation."""
     if kind == "recurrent":
         return Recurrent(d)
     if kind == "convolutional":
@@ -135,7 +135,7 @@ def slope(times: dict[int, float]) -> float:
 
 
 def measure(lengths: list[int], widths: list[int], calls: int) -> list[dict[str, Any]]:
-    """A row for each kind: times over n at the middle width and over d at the middle length, exponents, path."""
+    """Make a row for each kind: times over n at the middle width and over d at the middle length, exponents, path."""
     n_fixed, d_fixed = lengths[len(lengths) // 2], widths[len(widths) // 2]
     rows = []
     for kind, (orders, n_power, d_power, sequential, path) in KINDS.items():
@@ -162,7 +162,7 @@ def measure(lengths: list[int], widths: list[int], calls: int) -> list[dict[str,
 
 
 def table(rows: list[dict[str, Any]], lengths: list[int], widths: list[int]) -> str:
-    """The rows as Markdown."""
+    """Write the rows as Markdown."""
     n_fixed, d_fixed, shortest = lengths[len(lengths) // 2], widths[len(widths) // 2], lengths[0]
     columns = [
         "layer", "operations", f"ms, n = {lengths[0]}", f"ms, n = {lengths[-1]}", "exponent of n", "exponent of d",
@@ -182,7 +182,7 @@ def table(rows: list[dict[str, Any]], lengths: list[int], widths: list[int]) -> 
 
 
 def plot(rows: list[dict[str, Any]], path: Path) -> None:
-    """Times over n and over d on logarithmic axes; dotted lines have the paper's slope through the last point."""
+    """Draw times over n and over d on logarithmic axes; dotted lines have the paper's slope through the last point."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 

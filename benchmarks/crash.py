@@ -69,7 +69,7 @@ def half_copied(source: Any, file: Any, length: int = 0) -> None:
 
 
 def trap(stage: str, after: int) -> Any:
-    """Makes a write of a checkpoint the last thing that the process does, after ``after`` that go well."""
+    """Make a write of a checkpoint the last thing that the process does, after ``after`` that go well."""
     module, name, deadly = {
         STAGES[0]: (checkpoint_files.torch, "save", half_written),
         STAGES[1]: (checkpoint_files.os, "replace", lambda *unused: die()),
@@ -118,13 +118,13 @@ def same(one: Any, other: Any) -> bool:
 
 
 def updates_on_disk(folder: Path) -> int:
-    """Updates of checkpoint_last.pt, 0 without one. Raises UsageError when it is not whole."""
+    """Read the updates of checkpoint_last.pt, 0 without one. Raises UsageError when it is not whole."""
     last = folder / "checkpoint_last.pt"
     return num_updates(load_checkpoint(last)) if last.exists() else 0
 
 
 def wait_for(process: int, last: Path, written: int, seconds: float) -> int | None:
-    """Waits until ``last`` was written so many times, and then so long; the process's status if it ended before."""
+    """Wait until ``last`` was written so many times, then so long; return the process's status if it ended before."""
     seen, deadline = modified(last), time.monotonic() + 600.0
     while time.monotonic() < deadline:
         if written and modified(last) != seen:
@@ -146,7 +146,7 @@ def modified(path: Path) -> int:
 def crash_again_and_again(
     call: Callable[[Path], list[str]], folder: Path, kills: int, say: Callable[[str], None]
 ) -> list[dict[str, Any]]:
-    """Starts, kills and looks, at most ``kills`` times, then lets the run end; returns a row for each kill."""
+    """Start, kill and look, at most ``kills`` times, then let the run end; return a row for each kill."""
     chooser, rows = random.Random(1), []
     run, log = folder / "killed", folder / "killed.log"
     last = run / "checkpoint_last.pt"

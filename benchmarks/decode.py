@@ -33,7 +33,7 @@ from benchmarks.timing import alternate, ratios, report
 from t2017_plugin.checkpoints.for_inference import PRECISIONS
 from t2017_plugin.checkpoints.stock_weights import STOCK_SWITCHES, from_stock
 from t2017_plugin.differences.instruments import make_pairs, make_stock, make_task
-from t2017_plugin.fairseq_side.architectures import architecture_settings as settings
+from t2017_plugin.fairseq_side.architectures import architecture_settings as architecture_settings as settings
 from t2017_plugin.fairseq_side.generator import PaperGenerator
 from t2017_plugin.fairseq_side.model import T2017Transformer
 from t2017_plugin.fairseq_side.settings import T2017TransformerConfig
@@ -58,14 +58,14 @@ def twin(stock: Any, task: Any) -> T2017Transformer:
 
 
 def collate(sources: list[Tensor], device: str = "cpu") -> dict[str, Any]:
-    """A batch of sources, padded on the left as stock does (ours takes either side)."""
+    """Make a batch of sources, padded on the left as stock does (ours takes either side)."""
     tokens = data_utils.collate_tokens(sources, 1, 2, left_pad=True).to(device)
     lengths = torch.tensor([len(source) for source in sources], device=device)
     return {"net_input": {"src_tokens": tokens, "src_lengths": lengths}}
 
 
 def by_tokens(order: list[int], sources: list[Tensor], limit: int) -> list[list[int]]:
-    """Sources in this order, at least one and at most ``limit`` padded tokens a batch."""
+    """Batch sources in this order, at least one and at most ``limit`` padded tokens per batch."""
     batches: list[list[int]] = [[]]
     longest = 0
     for place in order:
@@ -78,13 +78,13 @@ def by_tokens(order: list[int], sources: list[Tensor], limit: int) -> list[list[
 
 
 def sorted_batches(sources: list[Tensor], limit: int, device: str) -> list[dict[str, Any]]:
-    """Sources of like length together, at most ``limit`` padded tokens a batch."""
+    """Batch sources of like length together, at most ``limit`` padded tokens per batch."""
     order = sorted(range(len(sources)), key=lambda place: len(sources[place]))
     return [collate([sources[place] for place in batch], device) for batch in by_tokens(order, sources, limit)]
 
 
 def from_checkpoint(checkpoint: Path, data_bin: Path) -> tuple[Any, Any, list[Tensor]]:
-    """A model, its task and the sources of the test set."""
+    """Load a model, its task and the sources of the test set."""
     models, _, task = checkpoint_utils.load_model_ensemble_and_task([str(checkpoint)], {"data": str(data_bin)})
     task.load_dataset("test")
     data = task.dataset("test")
@@ -92,14 +92,14 @@ def from_checkpoint(checkpoint: Path, data_bin: Path) -> tuple[Any, Any, list[Te
 
 
 def untrained(size: str, vocabulary: int) -> tuple[Any, Any, list[Tensor]]:
-    """A stock model of a named size with random weights, and 64 sources of 20 tokens."""
+    """Make a stock model of a named size with random weights, and 64 sources of 20 tokens."""
     chosen = settings(f"t2017_{size}")
     sizes = {name: chosen[name] for name in ("layers", "d_model", "d_ff", "heads", "d_k", "d_v")}
     return make_stock(1, vocabulary, **sizes), make_task(vocabulary), list(make_pairs([20] * 64, vocabulary)[0])
 
 
 def generators(args: argparse.Namespace, arms: list[str]) -> tuple[dict[str, Any], Any, Any, list[Tensor]]:
-    """The search of each arm, and the stock model, its dictionary and the sources."""
+    """Return the search of each arm, and the stock model, its dictionary and the sources."""
     trained = args.checkpoint is not None
     stock, task, sources = (
         from_checkpoint(args.checkpoint, args.data_bin) if trained else untrained(args.size, args.vocabulary)
@@ -123,7 +123,7 @@ def generators(args: argparse.Namespace, arms: list[str]) -> tuple[dict[str, Any
 
 
 def turn(search: Any, batches: list[dict[str, Any]]) -> Callable[[], None]:
-    """Translates all batches."""
+    """Translate all batches."""
 
     def translate() -> None:
         for batch in batches:
@@ -133,7 +133,7 @@ def turn(search: Any, batches: list[dict[str, Any]]) -> Callable[[], None]:
 
 
 def measure_memory(args: argparse.Namespace) -> int:
-    """Prints what the process takes at most in MiB, beyond what it has when the model is there."""
+    """Print what the process takes at most in MiB, beyond what it has when the model is there."""
     searches, _, _, sources = generators(args, [args.memory_of])
     batches = sorted_batches(sources, args.max_tokens, args.device)
     if args.device == "cuda":
@@ -150,7 +150,7 @@ def measure_memory(args: argparse.Namespace) -> int:
 
 
 def status(name: str) -> int:
-    """A figure of this process in KiB, as Linux counts it."""
+    """Read a figure of this process in KiB, as Linux counts it."""
     line = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith(name))
     return int(line.split()[1])
 

@@ -11,7 +11,7 @@ from torch import Tensor
 def ctranslate2_arm(
     stock: Any, dictionary: Any, sources: list[Tensor], folder: Path, limit: int, written: int | None
 ) -> Callable[[], list[list[int]]]:
-    """Translates all sources with CTranslate2 in float32: beam 4, length^0.6, in batches or one by one.
+    """Translate all sources with CTranslate2 in float32: beam 4, length^0.6, in batches or one by one.
 
     Args:
         limit: tokens of a batch; 0 is one sentence at a time
@@ -40,7 +40,7 @@ def ctranslate2_arm(
 
 
 def convert(stock: Any, dictionary: Any, folder: Path) -> None:
-    """Writes a stock model with one shared table as a CTranslate2 model."""
+    """Write a stock model with one shared table as a CTranslate2 model."""
     from ctranslate2.specs import common_spec, transformer_spec
 
     encoder, decoder = stock.encoder, stock.decoder

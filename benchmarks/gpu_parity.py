@@ -25,7 +25,7 @@ BOUNDS = {torch.float32: 2e-5, torch.float16: 1e-2, torch.bfloat16: 6e-2}
 
 
 def sample(device: str) -> dict[str, Any]:
-    """A batch with padding on both sides of very different lengths."""
+    """Make a batch with padding on both sides of very different lengths."""
     source, lengths, shifted = make_pairs([20, 13, 5, 2, 17, 9, 20, 3], VOCABULARY)
     target = shifted.roll(-1, dims=1)
     target[:, -1] = 2
@@ -57,7 +57,7 @@ def gradients(model: Any, criterion: Any, batch: dict[str, Any]) -> tuple[Tensor
 
 
 def plain_gradients(model: Any, batch: dict[str, Any]) -> tuple[Tensor, list[Tensor]]:
-    """The same through all log-probabilities at once."""
+    """Compute the same through all log-probabilities at once."""
     model.zero_grad()
     logits, _ = model(**batch["net_input"])
     loss, _ = smoothed_cross_entropy(torch.log_softmax(logits.float(), -1), batch["target"], 0.1, "all", 1)

@@ -35,7 +35,7 @@ def ratios(numerator: list[float], denominator: list[float]) -> tuple[float, flo
 
 
 def machine() -> dict[str, Any]:
-    """What the figures were measured on."""
+    """Describe what the figures were measured on."""
     processor = platform.processor() or platform.machine()
     for line in Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else []:
         if line.startswith("model name"):
@@ -52,7 +52,7 @@ def machine() -> dict[str, Any]:
 
 
 def markdown(title: str, rows: list[dict[str, Any]]) -> str:
-    """A table under a line that names machine and date."""
+    """Lay out a table under a line that names machine and date."""
     about = machine()
     columns = list(rows[0])
     lines = [f"{title}: {about['device']}, {about['threads']} threads, torch {about['torch']}, {about['date']}", ""]
@@ -61,7 +61,7 @@ def markdown(title: str, rows: list[dict[str, Any]]) -> str:
 
 
 def report(title: str, rows: list[dict[str, Any]], output: Path | None) -> None:
-    """Prints a Markdown table under a line that names machine and date, and writes all of it as JSON if asked."""
+    """Print a Markdown table under a line that names machine and date, and write all of it as JSON if asked."""
     print(markdown(title, rows))
     if output:
         output.write_text(json.dumps({"title": title, "machine": machine(), "rows": rows}, indent=2) + "\n")

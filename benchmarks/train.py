@@ -26,7 +26,7 @@ from omegaconf import OmegaConf
 
 from benchmarks.timing import alternate, markdown, ratios, report
 from t2017_plugin.differences.instruments import make_ours, make_stock, make_task
-from t2017_plugin.fairseq_side.architectures import architecture_settings as settings
+from t2017_plugin.fairseq_side.architectures import architecture_settings as architecture_settings as settings
 from t2017_plugin.fairseq_side.training import T2017Adam, T2017AdamConfig, T2017LabelSmoothing
 
 ARMS = ("t2017_plugin", "stock")
@@ -73,7 +73,7 @@ def half_precision(optimizer: Any, parameters: list[Any], precision: str) -> Any
 
 
 def updater(arm: str, size: str, args: argparse.Namespace) -> Callable[[dict[str, Any]], None]:
-    """A function that makes one update of an arm's model on a batch."""
+    """Make a function that makes one update of an arm's model on a batch."""
     vocabulary = SIZES[size][0]
     task, sizes = make_task(vocabulary), settings(f"t2017_{size}")
     kept = {name: sizes[name] for name in ("layers", "d_model", "d_ff", "heads", "d_k", "d_v", "dropout")}
@@ -109,7 +109,7 @@ def updater(arm: str, size: str, args: argparse.Namespace) -> Callable[[dict[str
 
 
 def peak_memory(arm: str, size: str, args: argparse.Namespace, answer: Any) -> None:
-    """Puts the bytes that two updates need beyond the imports into ``answer``; runs in a process of its own."""
+    """Put the bytes that two updates need beyond the imports into ``answer``, in a process of its own."""
     torch.set_num_threads(args.threads)
     sample = batches(size, 1, args.device)[0]
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -136,7 +136,7 @@ def measured_memory(size: str, args: argparse.Namespace) -> dict[str, int]:
 
 
 def measure(size: str, args: argparse.Namespace) -> tuple[str, list[dict[str, Any]]]:
-    """A title and a row for each arm."""
+    """Return a title and a row for each arm."""
     memory = measured_memory(size, args)
     samples = batches(size, args.warmup + args.rounds, args.device)
     tokens = sum(sample["ntokens"] for sample in samples[args.warmup :]) / args.rounds

@@ -15,7 +15,7 @@ PAD, EOS = 1, 2
 
 
 def make_dictionary(size: int) -> Dictionary:
-    """A dictionary of ``size`` types, fairseq's four specials among them."""
+    """Make a dictionary of ``size`` types, fairseq's four specials among them."""
     dictionary = Dictionary()
     for i in range(size - len(dictionary)):
         dictionary.add_symbol(f"w{i}")
@@ -30,7 +30,7 @@ def make_task(source_size: int, target_size: int | None = None) -> Any:
 
 
 def make_model(vocabulary: int = 40, seed: int = 0, **settings: Any) -> T2017Transformer:
-    """A small model in evaluation mode, through the registered class."""
+    """Make a small model in evaluation mode, through the registered class."""
     torch.manual_seed(seed)
     config = T2017TransformerConfig(**{**TINY, **settings})
     return T2017Transformer.build_model(config, make_task(vocabulary)).eval()

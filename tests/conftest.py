@@ -19,7 +19,7 @@ WORST = "t2017_worst"
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any, error: Any) -> None:
-    """Takes over what a process of the suite compared, where there are several."""
+    """Take over what a process of the suite compared, where there are several."""
     for kind, (value, where) in getattr(node, "workeroutput", {}).get(WORST, {}).items():
         t2t_golden.worst[kind] = max(t2t_golden.worst.get(kind, (-1.0, "")), (value, where))
 

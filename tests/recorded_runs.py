@@ -15,7 +15,7 @@ DATA = {"data-bin/dict.en.txt": "a" * 64, "data-bin/train.en-de.en.bin": "b" * 6
 
 
 def interval(updates: int, nll: float, wps: float, extra: str = "") -> str:
-    """A line of fairseq's format ``simple`` about 50 updates of 900 target tokens."""
+    """Write a line of fairseq's format ``simple`` about 50 updates of 900 target tokens."""
     return (
         f"2026-11-30 00:58:53 | INFO | train_inner | epoch 014:    126 / 298 loss={nll + 1.5:.3f}, nll_loss={nll}, "
         f"ppl=4.3, wps={wps}, ups=7.04, wpb=900, bsz=62.2, num_updates={updates}, lr=0.00279474, gnorm=0.9, "
@@ -24,7 +24,7 @@ def interval(updates: int, nll: float, wps: float, extra: str = "") -> str:
 
 
 def validation(updates: int, nll: float) -> str:
-    """A line about the validation set."""
+    """Write a line about the validation set."""
     return (
         f"2026-11-30 00:14:18 | INFO | valid | epoch 001 | valid on 'valid' subset | loss 9.974 | nll_loss {nll} | "
         f"ppl 753.85 | wps 2126.5 | wpb 662.4 | bsz 40.8 | num_updates {updates} | best_loss 9.974"
@@ -44,7 +44,7 @@ def log(nll: float = 2.0, wps: float = 9000.0) -> list[str]:
 
 
 def spoiled(every: int, first: int = 0) -> list[str]:
-    """Translations: the references, but one in ``every`` lines, from line ``first`` on, lacks its last words."""
+    """Make translations: the references, but one in ``every`` lines, from line ``first`` on, lacks its last words."""
     return [line if number % every != first else " ".join(line.split()[:-3]) for number, line in enumerate(REFERENCES)]
 
 

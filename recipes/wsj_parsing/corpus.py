@@ -18,9 +18,9 @@ from recipes.common.files import write_whole
 from recipes.common.parallel_corpus import SPLITS, Pair, SplitCorpus
 from recipes.wsj_parsing import grammar
 from recipes.wsj_parsing.splits import split_files
-from t2017_plugin.parsing.cleaning import clean
-from t2017_plugin.parsing.linearisation import FORMS, linearise
-from t2017_plugin.parsing.treebank import one_line, read_trees, treebank_files, words
+from t2017_plugin.parsing.linearisation import linearise
+from t2017_plugin.parsing.symbols import FORMS
+from t2017_plugin.parsing.trees import clean, one_line, read_trees, treebank_files, words
 
 SILVER = "train1"
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import argparse
 import shlex
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from t2017_plugin.t2t.import_model import ImportOptions, ImportReport
+from t2017_plugin.errors import UsageError
+from t2017_plugin.t2t.import_model import CHECKPOINT, ImportOptions, ImportReport, import_model, model_flags
 
 DESCRIPTION = """\
 Turn a model that Tensor2Tensor trained into a folder with checkpoint.pt, dict.SRC.txt, dict.TGT.txt and
@@ -39,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-s", "--source-lang", required=True, metavar="SRC", help="name of the source language")
     parser.add_argument("-t", "--target-lang", required=True, metavar="TGT", help="name of the target language")
     parser.add_argument("--heads", type=int, default=8, metavar="H", help="attention heads (default: %(default)s)")
-    parser.add_argument("--vocab", metavar="FILE", help="T2T's vocabulary, one symbol a line, of both languages")
+    parser.add_argument("--vocab", metavar="FILE", help="T2T's vocabulary, one symbol per line, of both languages")
     parser.add_argument("--source-vocab", metavar="FILE", help="the source's vocabulary, where there are two")
     parser.add_argument("--target-vocab", metavar="FILE", help="the target's")
     parser.add_argument(
@@ -63,22 +62,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Import, and print what became of the variables."""
-    from t2017_plugin.t2t.import_model import import_model
-
-    report = import_model(args.model, args.output, options(args))
-    print("\n".join(told(report, args)))
+    report = import_model(args.model, args.output, import_options(args))
+    print("\n".join(summary_lines(report, args)))
     return 0
 
 
-def options(args: argparse.Namespace) -> ImportOptions:
-    """The call as options of the import.
+def import_options(args: argparse.Namespace) -> ImportOptions:
+    """Read the options of the import from the call.
 
     Raises:
         UsageError: vocabulary files exclude one another.
     """
-    from t2017_plugin.errors import UsageError
-    from t2017_plugin.t2t.import_model import ImportOptions
-
     if args.vocab and (args.source_vocab or args.target_vocab):
         raise UsageError("--vocab is for both languages: leave it out, or --source-vocab and --target-vocab")
     return ImportOptions(
@@ -94,10 +88,8 @@ def options(args: argparse.Namespace) -> ImportOptions:
     )
 
 
-def told(report: ImportReport, args: argparse.Namespace) -> list[str]:
-    """What is printed, a line a fact."""
-    from t2017_plugin.t2t.checkpoint import CHECKPOINT, model_flags
-
+def summary_lines(report: ImportReport, args: argparse.Namespace) -> list[str]:
+    """Describe what was read and written, a line per fact."""
     source, settings = report.source, report.sizes.settings
     sizes = ", ".join(f"{name} {settings[name]}" for name in ("layers", "d_model", "d_ff", "heads", "d_k", "d_v"))
     switches = [name for name in ("attention_bias", "target_space_embedding") if settings[name]]

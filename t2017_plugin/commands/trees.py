@@ -3,10 +3,31 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 from t2017_plugin.commands.arguments import at_least_one
+from t2017_plugin.errors import UsageError
+from t2017_plugin.files import decode_line, read_lines, whole_or_nothing
+from t2017_plugin.parsing.evalb import COLLINS, evaluate, failures, read_rules, score_table
+from t2017_plugin.parsing.linearisation import linearise, rebuild, summarise
+from t2017_plugin.parsing.symbols import FORMS
+from t2017_plugin.parsing.trees import (
+    as_svg,
+    as_text,
+    clean,
+    one_line,
+    read_tree_lines,
+    read_trees,
+    right_branching,
+    treebank_files,
+    trees_of,
+    without_top,
+    words,
+    write_png,
+)
 
 DESCRIPTION = """\
 Work with bracketed trees (section 6.3). Files are those of the Penn Treebank or hold one tree a line.
@@ -23,7 +44,6 @@ examples:
   t2017 trees score --gold gold.txt --test trees.txt
   t2017 trees show trees.txt --number 3 --svg tree.svg
 """
-FORMS = ("t2t", "vinyals")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -72,11 +92,6 @@ def run(args: argparse.Namespace) -> int:
 
 def run_linearise(args: argparse.Namespace) -> int:
     """Print the symbols of each tree, and write words and clean trees where asked to."""
-    from t2017_plugin.errors import UsageError
-    from t2017_plugin.parsing.cleaning import clean, without_top
-    from t2017_plugin.parsing.linearisation import linearise
-    from t2017_plugin.parsing.treebank import one_line, read_trees, treebank_files, words
-
     files = [file for path in args.trees for file in (treebank_files(path) if Path(path).is_dir() else [Path(path)])]
     read = [tree for file in files for tree in read_trees(file)]
     if not read:
@@ -92,14 +107,7 @@ def run_linearise(args: argparse.Namespace) -> int:
 
 
 def run_rebuild(args: argparse.Namespace) -> int:
-    """Print one tree for each line of words, and tell what was repaired."""
-    import json
-
-    from t2017_plugin.errors import UsageError
-    from t2017_plugin.files import read_lines, whole_or_nothing
-    from t2017_plugin.parsing.rebuilding import rebuild, summary
-    from t2017_plugin.parsing.treebank import one_line
-
+    """Print one tree for each line of words, and report what was repaired."""
     sentences, symbols = read_lines(args.words), input_lines(args.symbols)
     if len(sentences) != len(symbols):
         where = "stdin" if args.symbols == "-" else args.symbols
@@ -109,7 +117,7 @@ def run_rebuild(args: argparse.Namespace) -> int:
         for line, sentence in zip(symbols, sentences, strict=True)
     ]
     write_lines("-", ("" if tree is None else one_line(tree) for tree, _ in rebuilt))
-    facts = summary([repairs for tree, repairs in rebuilt if tree is not None])
+    facts = summarise([repairs for tree, repairs in rebuilt if tree is not None])
     print(
         f"well-formed before repair: {facts['well_formed']:,} of {facts['sentences']:,} "
         f"({facts['well_formed_percent']:.1f} %); one tree of any number of words: {facts['balanced']:,}",
@@ -123,13 +131,6 @@ def run_rebuild(args: argparse.Namespace) -> int:
 
 def run_score(args: argparse.Namespace) -> int:
     """Print the figures over all sentences and over the short ones."""
-    import json
-
-    from t2017_plugin.parsing.baseline import right_branching
-    from t2017_plugin.parsing.evalb import evaluate
-    from t2017_plugin.parsing.evalb_rules import COLLINS, read_rules
-    from t2017_plugin.parsing.treebank import read_tree_lines
-
     rules = read_rules(args.param) if args.param else COLLINS
     gold, test = read_tree_lines(args.gold), read_tree_lines(args.test)
     columns = dict(zip(("all", f"at most {rules.cut_off} words"), evaluate(gold, test, rules), strict=True))
@@ -140,20 +141,13 @@ def run_score(args: argparse.Namespace) -> int:
         keys = ("all", "short", "right_branching")
         print(json.dumps(dict(zip(keys, (scores.as_dict() for scores in columns.values()), strict=False)), indent=2))
         return 0
-    from t2017_plugin.parsing.evalb_report import failures, table
-
-    print("\n".join(table(columns)))
+    print("\n".join(score_table(columns)))
     print("".join(f"{line}\n" for line in failures(columns["all"])), end="", file=sys.stderr)
     return 0
 
 
 def run_show(args: argparse.Namespace) -> int:
     """Draw one tree."""
-    from t2017_plugin.errors import UsageError
-    from t2017_plugin.files import whole_or_nothing
-    from t2017_plugin.parsing.drawing import as_svg, as_text, write_png
-    from t2017_plugin.parsing.treebank import trees_of
-
     where = "stdin" if args.trees == "-" else args.trees
     trees = trees_of(input_lines(args.trees), where)
     if not 1 <= args.number <= len(trees):
@@ -171,9 +165,7 @@ def run_show(args: argparse.Namespace) -> int:
 
 
 def input_lines(path: str) -> list[str]:
-    """The lines of a file, or of stdin for ``-``."""
-    from t2017_plugin.files import decode_line, read_lines
-
+    """Read the lines of a file, or of stdin for ``-``."""
     if path != "-":
         return read_lines(path)
     lines = sys.stdin.buffer.read().split(b"\n")
@@ -182,11 +174,9 @@ def input_lines(path: str) -> list[str]:
     return [decode_line(line, "stdin", number) for number, line in enumerate(lines, start=1)]
 
 
-def write_lines(path: str, lines: object) -> None:
+def write_lines(path: str, lines: Iterable[str]) -> None:
     """Write lines to a file, whole or not at all, or to stdout for ``-``."""
-    from t2017_plugin.files import whole_or_nothing
-
-    text = "".join(f"{line}\n" for line in lines)  # type: ignore[attr-defined]
+    text = "".join(f"{line}\n" for line in lines)
     if path == "-":
         sys.stdout.buffer.write(text.encode("utf-8"))
         sys.stdout.buffer.flush()

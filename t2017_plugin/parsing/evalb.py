@@ -1,29 +1,114 @@
 """Labelled brackets counted as EVALB counts them with COLLINS.prm: precision, recall, F1, complete match, tagging.
 
-A bracket is a constituent with its label and the words it covers, words with punctuation's tags left out. Brackets of
-label TOP and without words do not count, PRT equals ADVP, and function tags are cut off. All figures are of a corpus:
-sums over sentences first, then ratios.
+A bracket is a constituent with its label and the words it covers, words with punctuation's tags left
+out. Brackets of label TOP and without words do not count, PRT equals ADVP, and function tags are cut
+off. All figures are of a corpus: sums over sentences first, then ratios.
 
-As in EVALB a sentence is left out of all sums when the parse is empty (skipped) or has other words than the gold tree
-(failed), which it also has when punctuation is tagged otherwise; both are told. EVALB gives up after ten failures, this
-does not.
+As in EVALB a sentence is left out of all sums when the parse is empty (skipped) or has other words
+than the gold tree (failed), which it also has when punctuation is tagged otherwise; both are
+reported. EVALB gives up after ten failures, this does not.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from nltk.tree import Tree
 
 from t2017_plugin.errors import UsageError
-from t2017_plugin.parsing.evalb_rules import COLLINS, Rules
-from t2017_plugin.parsing.treebank import is_preterminal
+from t2017_plugin.files import read_lines
+from t2017_plugin.parsing.symbols import PUNCTUATION_TAGS
+from t2017_plugin.parsing.trees import TRACE, is_preterminal
 
+Pairs = frozenset[tuple[str, str]]
 Span = tuple[int, int, str]
 # What stands on a line: nothing, a tree, or several, which EVALB takes as well.
 Line: TypeAlias = "Tree | Sequence[Tree] | None"
+# EVALB's parameters. DEBUG and MAX_ERROR are read and do nothing: all sentences are always compared.
+NUMBERS = {"CUTOFF_LEN": 40, "LABELED": 1}
+KNOWN = (*NUMBERS, "DELETE_LABEL", "DELETE_LABEL_FOR_LENGTH", "EQ_LABEL", "EQ_WORD", "DEBUG", "MAX_ERROR")
+# What the report prints, with its name in ``Scores.as_dict``.
+ROWS = {
+    "F1": "f1",
+    "recall": "recall",
+    "precision": "precision",
+    "complete match": "complete_match",
+    "tagging accuracy": "tagging",
+    "average crossing": "average_crossing",
+    "no crossing": "no_crossing",
+}
+COUNTS = {"sentences": "sentences", "compared": "compared", "skipped (no parse)": "skipped", "failed": "failed"}
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What EVALB's parameter file says; the defaults are those of COLLINS.prm, which everyone reports.
+
+    Attributes:
+        deleted: tags whose words are left out, and labels whose brackets are.
+        deleted_for_length: tags whose words do not count for a sentence's length.
+        equal_labels, equal_words: pairs, in both orders.
+        cut_off: words of the longest "short" sentence.
+        labelled: whether a bracket's label has to be right.
+    """
+
+    deleted: frozenset[str] = PUNCTUATION_TAGS | {"TOP", TRACE}
+    deleted_for_length: frozenset[str] = frozenset({TRACE})
+    equal_labels: Pairs = frozenset({("ADVP", "PRT"), ("PRT", "ADVP")})
+    equal_words: Pairs = frozenset()
+    cut_off: int = 40
+    labelled: bool = True
+
+    def same_label(self, one: str, other: str) -> bool:
+        """Return whether two labels or tags are as good as each other."""
+        return one == other or (one, other) in self.equal_labels
+
+    def same_word(self, one: str, other: str) -> bool:
+        """Return whether two words are as good as each other."""
+        return one == other or (one, other) in self.equal_words
+
+    def deletes_bracket(self, label: str) -> bool:
+        """Return whether brackets of a label, or of one equal to it, do not count."""
+        return any(self.same_label(label, deleted) for deleted in self.deleted)
+
+
+COLLINS = Rules()
+
+
+def read_rules(path: str | os.PathLike[str]) -> Rules:
+    """Read a parameter file of EVALB.
+
+    Raises:
+        UsageError: the file is missing, or a line is not understood or asks for what is not supported (QUOTE_LABEL).
+    """
+    lists: dict[str, list[list[str]]] = {}
+    for number, line in enumerate(read_lines(path), start=1):
+        name, *values = line.split() or ["#"]
+        if name.startswith("#"):
+            continue
+        wanted = 2 if name.startswith("EQ_") else 1
+        if name not in KNOWN or len(values) != wanted:
+            raise UsageError(f"{path}, line {number}: {line.strip()!r} is not supported; known are {', '.join(KNOWN)}")
+        lists.setdefault(name, []).append(values)
+    try:
+        cut_off, labelled = (int(lists.get(name, [[str(default)]])[-1][0]) for name, default in NUMBERS.items())
+    except ValueError as error:
+        raise UsageError(f"{path}: CUTOFF_LEN and LABELED want whole numbers") from error
+    return Rules(
+        frozenset(label for (label,) in lists.get("DELETE_LABEL", [])),
+        frozenset(label for (label,) in lists.get("DELETE_LABEL_FOR_LENGTH", [])),
+        _both_orders(lists.get("EQ_LABEL", [])),
+        _both_orders(lists.get("EQ_WORD", [])),
+        cut_off,
+        bool(labelled),
+    )
+
+
+def _both_orders(pairs: list[list[str]]) -> Pairs:
+    return frozenset((one, other) for pair in pairs for one, other in (pair, reversed(pair)))
 
 
 @dataclass(frozen=True)
@@ -108,7 +193,7 @@ class Scores:
         return _percent(self.right_tags, self.words)
 
     def as_dict(self) -> dict[str, object]:
-        """All figures as plain data, for JSON."""
+        """Return all figures as plain data, for JSON."""
         return {
             "sentences": self.sentences,
             "compared": self.valid,
@@ -145,8 +230,8 @@ def evaluate(gold: Sequence[Line], test: Sequence[Line], rules: Rules = COLLINS)
 
 def compare(gold: Line, test: Line, rules: Rules = COLLINS) -> Counts:
     """Count one sentence."""
-    length, gold_words, gold_brackets = _taken_apart(gold, rules)
-    _, test_words, test_brackets = _taken_apart(test, rules)
+    length, gold_words, gold_brackets = _words_and_brackets(gold, rules)
+    _, test_words, test_brackets = _words_and_brackets(test, rules)
     if not test_words:
         return Counts(length, skipped=True)
     if len(gold_words) != len(test_words):
@@ -167,8 +252,8 @@ def compare(gold: Line, test: Line, rules: Rules = COLLINS) -> Counts:
     )
 
 
-def _taken_apart(line: Line, rules: Rules) -> tuple[int, list[tuple[str, str]], list[Span]]:
-    """Length with punctuation, words without it (tag and word), and brackets by the numbers of those words.
+def _words_and_brackets(line: Line, rules: Rules) -> tuple[int, list[tuple[str, str]], list[Span]]:
+    """Return the length with punctuation, (tag, word) without it, and brackets by the numbers of those words.
 
     Brackets stand in the order in which they open.
     """
@@ -194,12 +279,12 @@ def _taken_apart(line: Line, rules: Rules) -> tuple[int, list[tuple[str, str]], 
 
 
 def _bracket_label(label: str) -> str:
-    """The label up to its first hyphen or equals sign, even when it begins with one, as EVALB cuts it."""
+    """Cut a label at its first hyphen or equals sign, even when it begins with one, as EVALB does."""
     return label.replace("=", "-").split("-", 1)[0]
 
 
 def _matched(gold: Sequence[Span], test: Sequence[Span], rules: Rules) -> int:
-    """How many gold brackets have a partner; each takes the first that is left."""
+    """Count the gold brackets that have a partner; each takes the first that is left."""
     left = list(test)
     for start, end, label in gold:
         for place, (other_start, other_end, other_label) in enumerate(left):
@@ -216,3 +301,24 @@ def _cross(one: Span, other: Span) -> bool:
 
 def _percent(part: int, whole: int) -> float:
     return 100 * part / whole if whole else 0.0
+
+
+def score_table(columns: Mapping[str, Scores]) -> list[str]:
+    """Lay out the figures side by side, a column for each; percent with two digits as EVALB prints them."""
+    figures = {name: scores.as_dict() for name, scores in columns.items()}
+    widths = [max(len(name), 9) for name in columns]
+    heads = "  ".join(f"{name:>{width}}" for name, width in zip(columns, widths, strict=True))
+    lines = [f"{'':20}{heads}"]
+    for rows, form in ((ROWS, ".2f"), (COUNTS, ",")):
+        for name, key in rows.items():
+            cells = (f"{found[key]:>{width}{form}}" for found, width in zip(figures.values(), widths, strict=True))
+            lines.append(f"{name:20}" + "  ".join(cells))
+    return lines
+
+
+def failures(scores: Scores, most: int = 10) -> list[str]:
+    """Return a line for each sentence that could not be compared, up to ``most``."""
+    lines = [f"sentence {number}: {reason}" for number, reason in list(scores.errors.items())[:most]]
+    if len(scores.errors) > most:
+        lines.append(f"... and {len(scores.errors) - most} more")
+    return lines

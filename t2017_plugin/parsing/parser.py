@@ -11,19 +11,27 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 
+from nltk.tokenize.treebank import TreebankWordTokenizer
 from nltk.tree import Tree
 
 from t2017_plugin.errors import UsageError
-from t2017_plugin.fairseq_side.tasks import PARSING_GENERATION
-from t2017_plugin.parsing.linearisation import FORMS
-from t2017_plugin.parsing.rebuilding import Repairs, rebuild
-from t2017_plugin.parsing.symbols import form_of
-from t2017_plugin.parsing.treebank import escape
+from t2017_plugin.paper.config import PARSING_SEARCH
+from t2017_plugin.parsing.linearisation import Repairs, rebuild
+from t2017_plugin.parsing.symbols import FORMS, form_of
+from t2017_plugin.parsing.trees import escape
 from t2017_plugin.text.translator import Translator
 
-BEAM, ALPHA = int(PARSING_GENERATION["beam"]), float(PARSING_GENERATION["lenpen"])
-# Words that stand between spaces, as Python and the reader of trees count spaces.
+TOKENIZER = TreebankWordTokenizer()
+# Words stand between spaces, as Python and the reader of trees count spaces.
 words_of = str.split
+
+
+def treebank_tokens(sentence: str) -> str:
+    """Cut raw text into the Penn Treebank's tokens, which nltk's tokeniser finds.
+
+    ``He didn't (say).`` becomes ``He did n't -LRB- say -RRB- .``; only the last full stop is cut off.
+    """
+    return " ".join(TOKENIZER.tokenize(sentence, convert_parentheses=True))
 
 
 class Parser:
@@ -42,8 +50,8 @@ class Parser:
         cls,
         checkpoint: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
         data_bin: str | os.PathLike[str],
-        beam: int = BEAM,
-        alpha: float = ALPHA,
+        beam: int = PARSING_SEARCH.beam,
+        alpha: float = PARSING_SEARCH.alpha,
         max_tokens: int = 1000,
         device: str | None = None,
         precision: str = "fp32",
@@ -60,18 +68,18 @@ class Parser:
         return cls(translator, form)
 
     def symbols(self, sentences: Sequence[str], progress: Callable[[int], None] | None = None) -> list[str]:
-        """What the model writes for each sentence, as it is: a linearised tree, well-formed or not."""
+        """Return what the model writes for each sentence, as it is: a linearised tree, well-formed or not."""
         escaped = [" ".join(map(escape, words_of(sentence))) for sentence in sentences]
         return [found[0].words for found in self.translator.hypotheses(escaped, progress=progress)]
 
     def parse(self, sentences: Sequence[str], progress: Callable[[int], None] | None = None) -> list[Tree | None]:
-        """One tree for each sentence, in order, with exactly its words (round brackets in them escaped)."""
-        return [tree for tree, _ in self.parse_and_tell(sentences, progress)]
+        """Return one tree for each sentence, in order, with exactly its words (round brackets in them escaped)."""
+        return [tree for tree, _ in self.parse_with_repairs(sentences, progress)]
 
-    def parse_and_tell(
+    def parse_with_repairs(
         self, sentences: Sequence[str], progress: Callable[[int], None] | None = None
     ) -> list[tuple[Tree | None, Repairs]]:
-        """The same, each tree with what had to be repaired."""
+        """Parse as :meth:`parse` does, each tree with what had to be repaired."""
         written = self.symbols(sentences, progress)
         return [
             rebuild(symbols.split(), words_of(sentence), self.form)

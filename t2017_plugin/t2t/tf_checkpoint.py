@@ -12,12 +12,11 @@ import math
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
+import google_crc32c
 import numpy as np
 
 from t2017_plugin.errors import UsageError
-from t2017_plugin.t2t.crc32c import crc32c, masked
 
 FOOTER = 48  # bytes; the last 8 are:
 MAGIC = (0xDB4775248B80FB57).to_bytes(8, "little")
@@ -43,7 +42,7 @@ class TensorFlowCheckpoint(Mapping[str, np.ndarray]):
         self.index = Path(f"{self.prefix}.index")
         try:
             entries = dict(_entries_of_table(self.index.read_bytes()))
-            header = _fields(entries.pop(b""))
+            header, _ = _fields(entries.pop(b""))
             self.entries = {key.decode("utf-8"): value for key, value in entries.items()}
         except (FileNotFoundError, NotADirectoryError) as error:
             raise UsageError(f"{self.index}: no such file; name a checkpoint such as model.ckpt-250000") from error
@@ -62,12 +61,13 @@ class TensorFlowCheckpoint(Mapping[str, np.ndarray]):
         return len(self.entries)
 
     def __getitem__(self, name: str) -> np.ndarray:
-        entry = _fields(self.entries[name])
+        entry, messages = _fields(self.entries[name])
         kind, size, offset = (_number(entry, field) for field in (TYPE, SIZE, OFFSET))
-        if kind not in TYPES or SLICES in entry:
-            what = "in slices" if SLICES in entry else f"of TensorFlow's type number {kind}"
+        if kind not in TYPES or SLICES in messages:
+            what = "in slices" if SLICES in messages else f"of TensorFlow's type number {kind}"
             raise UsageError(f"{self.index}: the variable {name} is {what}, which is not read here")
-        axes = [_number(_fields(axis), 1) for shape in entry.get(SHAPE, []) for axis in _fields(shape).get(2, [])]
+        lengths = [length for shape in messages.get(SHAPE, []) for length in _fields(shape)[1].get(2, [])]
+        axes = [_number(_fields(length)[0], 1) for length in lengths]
         path = Path(f"{self.prefix}.data-{_number(entry, SHARD):05d}-of-{self.shards:05d}")
         try:
             with open(path, "rb") as file:
@@ -77,13 +77,23 @@ class TensorFlowCheckpoint(Mapping[str, np.ndarray]):
             raise UsageError(f"{path} is missing: copy all files that begin with {self.prefix}") from error
         kind_of_array = np.dtype(TYPES[kind])
         whole = len(data) == size == math.prod(axes) * kind_of_array.itemsize
-        if not whole or masked(crc32c(data)) != _number(entry, CHECKSUM):
+        if not whole or masked_checksum(data) != _number(entry, CHECKSUM):
             raise UsageError(f"{path} is damaged or was cut off, found at the variable {name}: copy it again")
         return np.frombuffer(data, kind_of_array).reshape(axes)
 
 
+def masked_checksum(data: bytes) -> int:
+    """Return the CRC-32C of some bytes as TensorFlow stores it.
+
+    It is rotated by 15 bits and a constant is added, so that the checksum of bytes that hold a checksum
+    is not weak.
+    """
+    checksum = google_crc32c.value(data)
+    return ((checksum >> 15 | checksum << 17) + 0xA282EAD8) & 0xFFFFFFFF
+
+
 def checkpoint_prefix(path: str | os.PathLike[str]) -> str | None:
-    """The prefix that a user means by a prefix, by one of the checkpoint's files or by its folder; None for none.
+    """Find the prefix that a user means by a prefix, by one of the checkpoint's files or by its folder; None for none.
 
     In a folder it is the newest checkpoint, which TensorFlow names in the file ``checkpoint``; without that file, the
     only one.
@@ -117,7 +127,7 @@ def _named_newest(path: Path) -> str | None:
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """A number in groups of 7 bits, the lowest first, and where it ends."""
+    """Read a number in groups of 7 bits, the lowest first, and where it ends."""
     number = shift = 0
     while data[at] & 128:
         number |= (data[at] & 127) << shift
@@ -125,31 +135,34 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
     return number | data[at] << shift, at + 1
 
 
-def _fields(message: bytes) -> dict[int, list[Any]]:
-    """The values of a protocol buffer by field number: numbers, and bytes for strings and inner messages."""
-    fields: dict[int, list[Any]] = {}
+def _fields(message: bytes) -> tuple[dict[int, list[int]], dict[int, list[bytes]]]:
+    """Read a protocol buffer: by field number its numbers, and its strings and inner messages."""
+    numbers: dict[int, list[int]] = {}
+    messages: dict[int, list[bytes]] = {}
     at = 0
     while at < len(message):
         key, at = _varint(message, at)
-        value: Any
-        if key & 7 == 0:
-            value, at = _varint(message, at)
+        field, kind = key >> 3, key & 7
+        if kind == 0:
+            number, at = _varint(message, at)
+            numbers.setdefault(field, []).append(number)
+            continue
+        size, at = _varint(message, at) if kind == 2 else ({1: 8, 5: 4}[kind], at)
+        value, at = message[at : at + size], at + size
+        if kind == 2:
+            messages.setdefault(field, []).append(value)
         else:
-            size, at = _varint(message, at) if key & 7 == 2 else ({1: 8, 5: 4}[key & 7], at)
-            value, at = message[at : at + size], at + size
-            if key & 7 != 2:
-                value = int.from_bytes(value, "little")
-        fields.setdefault(key >> 3, []).append(value)
-    return fields
+            numbers.setdefault(field, []).append(int.from_bytes(value, "little"))
+    return numbers, messages
 
 
-def _number(fields: dict[int, list[Any]], field: int) -> int:
-    """A number, 0 where it is not written."""
-    return int(fields.get(field, [0])[-1])
+def _number(numbers: dict[int, list[int]], field: int) -> int:
+    """Return a number, 0 where it is not written."""
+    return numbers.get(field, [0])[-1]
 
 
 def _entries_of_table(table: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """All keys and values of a table, in the order of the keys."""
+    """Yield all keys and values of a table, in the order of the keys."""
     if table[-8:] != MAGIC:
         raise ValueError("is no index of TensorFlow's (format V2), or was cut off: copy it again")
     at = len(table) - FOOTER
@@ -163,7 +176,7 @@ def _block(table: bytes, handle: bytes) -> bytes:
     offset, at = _varint(handle, 0)
     size, _ = _varint(handle, at)
     block, trailer = table[offset : offset + size], table[offset + size : offset + size + TRAILER]
-    if masked(crc32c(block + trailer[:1])) != int.from_bytes(trailer[1:], "little"):
+    if masked_checksum(block + trailer[:1]) != int.from_bytes(trailer[1:], "little"):
         raise IndexError("checksum")
     if trailer[0]:
         raise ValueError("is compressed, which TensorFlow itself never does: save the variables as .npz with it")
@@ -171,7 +184,10 @@ def _block(table: bytes, handle: bytes) -> bytes:
 
 
 def _entries_of_block(block: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """Each key is what it shares with the one before, and the rest; a list of whole keys stands at the end."""
+    """Yield keys and values; a key is what it shares with the one before, and the rest.
+
+    A list of whole keys stands at the end of the block.
+    """
     end = len(block) - 4 - 4 * int.from_bytes(block[-4:], "little")
     key, at = b"", 0
     while at < end:

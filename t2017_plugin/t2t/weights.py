@@ -14,56 +14,36 @@ Attention has biases before 1.3. One row of a table of "target spaces" is added 
 can do without.
 """
 
-import re
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from t2017_plugin.errors import UsageError
-
-ENGLISH_GERMAN_BPE = 9  # T2T's number of the target space of wmt_ende_bpe32k
-
-# What training leaves in a checkpoint beside the weights.
-BOOKKEEPING = re.compile(r"(^|/)(global_step|beta[12]_power|Adam(_1)?)$|(^|/)(losses_avg|train_stats|training)/")
-# Applied in turn, these give every version's names one form: encoder/layer_0/self_attention/qkv/kernel.
-RENAMINGS = [
-    (re.compile(pattern), replacement)
-    for pattern, replacement in (
-        (r"^(.*/)?(?=symbol_modality_)", ""),
-        (r"^(.*/)?body/(?=encoder/|decoder/|target_space_embedding/)", ""),
-        (r"/(encoder|decoder)_self_attention/", "/self_attention/"),
-        (r"/multihead_attention/", "/"),
-        (r"/(qkv|kv|q|output)_transform(_single)?/", r"/\1/"),
-        (r"/(ffn/)?(conv_hidden_relu/)?(conv[12])(_single)?/", r"/ffn/\3/"),
-        (r"(?<=\d)/layer_norm/", "/self_attention/layer_postprocess/layer_norm/"),
-        (r"^(encoder/layer_\d+)/layer_norm_1/", r"\1/ffn/layer_postprocess/layer_norm/"),
-        (r"^(decoder/layer_\d+)/layer_norm_1/", r"\1/encdec_attention/layer_postprocess/layer_norm/"),
-        (r"^(decoder/layer_\d+)/layer_norm_2/", r"\1/ffn/layer_postprocess/layer_norm/"),
-        (r"/layer_postprocess/layer_norm/layer_norm_", "/norm/"),
-    )
-]
-ATTENTION_BIAS = re.compile(r"/(qkv|kv|q|k|v|output)/bias$")
+from t2017_plugin.fairseq_side.settings import T2017TransformerConfig
+from t2017_plugin.t2t.variables import ATTENTION_BIAS, BOOKKEEPING, ENGLISH_GERMAN_BPE, TARGET_SPACE, canonical
 
 
 def convert_variables(
     variables: Mapping[str, np.ndarray],
-    config: Any,
+    config: T2017TransformerConfig,
     target_space_id: int = ENGLISH_GERMAN_BPE,
     source_types: int | None = None,
 ) -> dict[str, Tensor]:
-    """The state of a ``T2017Transformer`` built with ``config``, in float32.
+    """Convert variables to the state of a ``T2017Transformer`` built with ``config``, in float32.
 
     Biases of attention and a target-space vector that the model has no place for are left out where they are zero.
 
     Args:
         variables: arrays by T2T's names, of any version; prefixes such as ``var/`` or ``transformer/`` do not matter
-        config: the model's settings (``T2017TransformerConfig``); ``--sinusoid t2t`` is needed for the same outputs
+        config: the model's settings; ``--sinusoid t2t`` is needed for the same outputs
         target_space_id: the row of the table of target spaces that becomes ``encoder.target_space``
         source_types: rows of the source's table, which ``--embeddings decoder`` cannot tell from the target's otherwise
 
+    Shape:
+        a matrix (in, out), or (1, 1, in, out) of a convolution -> (out, in); a table (V, d_model) in parts
+        of rows -> (V, d_model); scales and biases as they are
     Raises:
         UsageError: a variable is unknown, missing, misshapen, given twice, or not zero without a place.
     """
@@ -85,17 +65,10 @@ def convert_variables(
     return {name: tensors[id(array)] for name, array in state.items()}
 
 
-def canonical(name: str) -> str:
-    """The one form of a variable's name, such as ``encoder/layer_0/self_attention/qkv/kernel``, from any version's."""
-    for pattern, replacement in RENAMINGS:
-        name = pattern.sub(replacement, name)
-    return name
-
-
 class _Variables:
     """T2T's variables under one form of names; each is taken once, and what is left in the end is refused."""
 
-    def __init__(self, variables: Mapping[str, np.ndarray], config: Any) -> None:
+    def __init__(self, variables: Mapping[str, np.ndarray], config: T2017TransformerConfig) -> None:
         self.arrays: dict[str, np.ndarray] = {}
         self.original: dict[str, str] = {}
         self.d_model: int = config.d_model
@@ -114,7 +87,7 @@ class _Variables:
             self.arrays[name], self.original[name] = np.asarray(array), original
 
     def take(self, name: str, *shape: int | None) -> np.ndarray:
-        """The array of this name without leading axes of length 1; None in ``shape`` allows any length."""
+        """Take the array of this name without leading axes of length 1; None in ``shape`` allows any length."""
         if name not in self.arrays:
             raise UsageError(f"{name} is missing from the variables; the model was described by {self.sizes}")
         array = self.arrays.pop(name)
@@ -129,14 +102,14 @@ class _Variables:
         return array.reshape(inner)
 
     def linear(self, ours: str, theirs: str, fan_in: int, fan_out: int, bias: bool = True) -> dict[str, np.ndarray]:
-        """A matrix and its bias."""
+        """Take a matrix, transposed, and its bias."""
         state = {f"{ours}.weight": self.take(f"{theirs}/kernel", fan_in, fan_out).T}
         if bias:
             state[f"{ours}.bias"] = self.take(f"{theirs}/bias", fan_out)
         return state
 
     def attention(self, ours: str, theirs: str, projections: Sequence[str]) -> dict[str, np.ndarray]:
-        """Projections, W^O and the norm that follows; ``projections`` are our stacks, such as qkv."""
+        """Take projections, W^O and the norm that follows; ``projections`` are our stacks, such as qkv."""
         state: dict[str, np.ndarray] = {}
         for letters in projections:
             state |= self.projection(f"{ours}.w_{letters}", theirs, letters)
@@ -144,7 +117,7 @@ class _Variables:
         return state | self.norm(f"{ours}_norm.norm", f"{theirs}/norm")
 
     def projection(self, ours: str, theirs: str, letters: str) -> dict[str, np.ndarray]:
-        """W^Q, W^K, W^V or some of them, stacked: from one matrix, or from one each."""
+        """Take W^Q, W^K, W^V or some of them, stacked: from one matrix, or from one each."""
         stacked, single = f"{theirs}/{letters}", f"{theirs}/{letters[0]}"
         if f"{stacked}/kernel" in self.arrays or f"{single}/kernel" not in self.arrays:
             width = sum(self.widths[letter] for letter in letters)
@@ -156,12 +129,12 @@ class _Variables:
         return {ours + name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
     def norm(self, ours: str, theirs: str) -> dict[str, np.ndarray]:
-        """Scale and bias of a layer normalisation."""
+        """Take scale and bias of a layer normalisation."""
         scale, bias = (self.take(f"{theirs}/{name}", self.d_model) for name in ("scale", "bias"))
         return {f"{ours}.weight": scale, f"{ours}.bias": bias}
 
     def table(self, modality: str) -> np.ndarray:
-        """A table of tokens from its parts, ``weights_0`` and so on; their rows follow one another."""
+        """Join a table of tokens from its parts, ``weights_0`` and so on, whose rows follow one another."""
         parts = sum(name.startswith(f"{modality}/weights_") for name in self.arrays)
         table = np.concatenate([self.take(f"{modality}/weights_{part}", None, self.d_model) for part in range(parts)])
         if f"symbol_modality_{len(table)}_" not in modality:
@@ -169,7 +142,7 @@ class _Variables:
         return table
 
     def refuse_rest(self) -> None:
-        """Refuses what has no place, but for biases of attention that are zero."""
+        """Refuse what has no place, but for biases of attention that are zero."""
         for name, array in self.arrays.items():
             original = self.original[name]
             if ATTENTION_BIAS.search(name) and not self.attention_bias:
@@ -182,7 +155,7 @@ class _Variables:
 
 
 def _tables(given: _Variables, embeddings: str, source_types: int | None) -> dict[str, np.ndarray]:
-    """The token tables. T2T's ``shared`` is one table a vocabulary: one in all, or the source's and the target's."""
+    """Take the token tables; T2T's ``shared`` is one table per vocabulary: one in all, or source's and target's."""
     found = sorted({name.rpartition("/")[0] for name in given.arrays if name.startswith("symbol_modality_")})
     scopes = {"shared": ["shared"], "decoder": ["shared"] * 2, "separate": ["input_emb", "softmax", "target_emb"]}
     if sorted(name.rpartition("/")[2] for name in found) != scopes[embeddings]:
@@ -203,13 +176,12 @@ def _tables(given: _Variables, embeddings: str, source_types: int | None) -> dic
 
 
 def _target_space(given: _Variables, wanted: bool, row: int, state: dict[str, np.ndarray]) -> None:
-    name = "target_space_embedding/kernel"
-    if not wanted and name not in given.arrays:
+    if not wanted and TARGET_SPACE not in given.arrays:
         return
-    table = given.take(name, None, given.d_model)
+    table = given.take(TARGET_SPACE, None, given.d_model)
     if not 0 <= row < len(table):
-        raise UsageError(f"target space {row}: {given.original[name]} has {len(table)} rows")
+        raise UsageError(f"target space {row}: {given.original[TARGET_SPACE]} has {len(table)} rows")
     if wanted:
         state["encoder.target_space"] = table[row]
     elif np.any(table[row]):
-        raise UsageError(f"row {row} of {given.original[name]} is not zero: add --target-space-embedding")
+        raise UsageError(f"row {row} of {given.original[TARGET_SPACE]} is not zero: add --target-space-embedding")

@@ -15,7 +15,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
 
 @pytest.fixture(scope="session")
 def trained(corpus: Corpus, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A checkpoint after 100 updates; ``checkpoint_*_66.pt`` of the same run lies beside it."""
+    """Train to a checkpoint after 100 updates; ``checkpoint_*_66.pt`` of the same run lies beside it."""
     folder = tmp_path_factory.mktemp("trained")
     more = ("--max-update", 100, "--save-interval-updates", 33, "--no-epoch-checkpoints", "--disable-validation")
     outcome = run_here("train", *training(corpus.data_bin, folder, *more))

@@ -51,18 +51,18 @@ class Outcome:
     error: str
 
     def logged(self, name: str) -> list[dict[str, Any]]:
-        """The entries of fairseq's JSON log under ``train_inner``, ``train`` or ``valid``, numbers as numbers."""
+        """Read the entries of fairseq's JSON log under ``train_inner``, ``train`` or ``valid``, numbers as numbers."""
         # Two layouts: who configures Python's logging first decides.
         lines = re.findall(rf"(?:\| {name} \| |:{name}:)(\{{.*\}})", self.log)
         return [{key: as_number(value) for key, value in json.loads(line).items()} for line in lines]
 
     def lines(self, letter: str) -> dict[int, str]:
-        """What fairseq-generate prints under S, T, H, D or P, by the sentence's number (of several, the last)."""
+        """Read what fairseq-generate prints under S, T, H, D or P, by the sentence's number (of several, the last)."""
         found = re.findall(rf"^{letter}-(\d+)\t(.*)$", self.output, flags=re.MULTILINE)
         return {int(number): text for number, text in found}
 
     def texts(self, letter: str) -> dict[int, str]:
-        """The same for H and D lines without the score in front."""
+        """Read H and D lines in the same way, without the score in front."""
         return {number: line.split("\t", 1)[1] for number, line in self.lines(letter).items()}
 
     def scores(self) -> dict[int, float]:
@@ -79,7 +79,7 @@ def as_number(value: Any) -> Any:
 
 
 def run_here(program: str, *arguments: object, stdin: str = "") -> Outcome:
-    """Calls ``fairseq-<program>`` in this process, which saves its five seconds of imports.
+    """Call ``fairseq-<program>`` in this process, which saves its five seconds of imports.
 
     A refusal (``SystemExit``) becomes a status and its line; any other exception is an error of the test.
     """
@@ -114,7 +114,7 @@ def run_here(program: str, *arguments: object, stdin: str = "") -> Outcome:
 
 
 def environment(**variables: str) -> dict[str, str]:
-    """That of this process without what a launcher or the tests put there: a user-dir has to be found by its path."""
+    """Return that of this process without what a launcher or the tests put there: a user-dir is found by its path."""
     drop = ("PYTHONPATH", "WORLD_SIZE", "RANK", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT")
     kept = {name: value for name, value in os.environ.items() if name not in drop and not name.startswith("SLURM_")}
     return {**kept, "OMP_NUM_THREADS": "1", **variables}
@@ -123,7 +123,7 @@ def environment(**variables: str) -> dict[str, str]:
 def start(
     call: Sequence[object], cwd: Path | None = None, variables: Mapping[str, str] | None = None
 ) -> subprocess.Popen[str]:
-    """Starts a program of this Python's environment (``fairseq-train``, ``torchrun``, ``python``)."""
+    """Start a program of this Python's environment (``fairseq-train``, ``torchrun``, ``python``)."""
     program, *arguments = map(str, call)
     path = Path(sys.executable).with_name(program)
     return subprocess.Popen(
@@ -138,7 +138,7 @@ def start(
 
 
 def finish(process: subprocess.Popen[str], seconds: float = 600.0) -> Outcome:
-    """Waits for the end; a program that hangs is ended and fails the test."""
+    """Wait for the end; a program that hangs is ended and fails the test."""
     try:
         output, error = process.communicate(timeout=seconds)
     except subprocess.TimeoutExpired:
@@ -150,7 +150,7 @@ def finish(process: subprocess.Popen[str], seconds: float = 600.0) -> Outcome:
 
 
 def finish_all(processes: Sequence[subprocess.Popen[str]], seconds: float = 600.0) -> list[Outcome]:
-    """Waits for all of them; where one hangs, none is left behind."""
+    """Wait for all of them; where one hangs, none is left behind."""
     try:
         return [finish(process, seconds) for process in processes]
     finally:
@@ -161,7 +161,7 @@ def finish_all(processes: Sequence[subprocess.Popen[str]], seconds: float = 600.
 
 
 def run(*call: object, cwd: Path | None = None, variables: Mapping[str, str] | None = None) -> Outcome:
-    """A program in a process of its own, to its end."""
+    """Run a program in a process of its own, to its end."""
     return finish(start(call, cwd, variables))
 
 
@@ -176,7 +176,7 @@ def generation(data: Path, checkpoint: Path, *more: object) -> list[object]:
 
 
 def text_flags(corpus: Corpus) -> tuple[object, ...]:
-    """What makes raw text of the output, as fairseq's users ask for it; fairseq's Moses wants the languages named."""
+    """Return the flags that make raw text of the output, as fairseq's users ask for it; Moses wants both languages."""
     languages = ("--source-lang", "en", "--target-lang", "de")
     return (*languages, "--tokenizer", "moses", "--bpe", "subword_nmt", "--bpe-codes", corpus.codes)
 

@@ -37,7 +37,7 @@ class Imported:
 
 
 def words(ids: Any) -> str:
-    """Recorded ids as the words of the vocabulary below."""
+    """Write recorded ids as the words of the vocabulary below."""
     return " ".join(f"w{number}" for number in ids if number > 1)
 
 

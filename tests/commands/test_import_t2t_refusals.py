@@ -17,7 +17,7 @@ LANGUAGES = ("--source-lang", "en", "--target-lang", "de")
 
 
 def broken(tmp_path: Path, name: str) -> Path:
-    """A file that is no model, by what is wrong with it."""
+    """Write a file that is no model, by what is wrong with it."""
     path = tmp_path / name
     variables = {key: array for key, array in t2t_golden.load("beam_trained").items() if key.startswith("var/")}
     if name == "array.npz":

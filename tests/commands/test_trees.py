@@ -31,7 +31,7 @@ def lines(*texts: str) -> str:
 
 @pytest.fixture
 def trees(tmp_path: Path) -> Path:
-    """A file as the treebank has them, with a tree that is nothing but a trace."""
+    """Write a file as the treebank has them, with a tree that is nothing but a trace."""
     path = tmp_path / "wsj_0001.mrg"
     path.write_text(FILE, encoding="utf-8")
     return path

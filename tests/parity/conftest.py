@@ -28,7 +28,7 @@ def make_dictionary(types: int = 20) -> Dictionary:
 
 
 def make_task(**settings: Any) -> T2017TranslationTask:
-    """The translation task on one joined dictionary."""
+    """Make the translation task on one joined dictionary."""
     dictionary = make_dictionary()
     return T2017TranslationTask(T2017TranslationConfig(**settings), dictionary, dictionary)
 
@@ -42,7 +42,7 @@ def build_ours(task: Any, seed: int = 1, **settings: Any) -> T2017Transformer:
 
 
 def build_stock(task: Any, seed: int = 1, **settings: Any) -> TransformerModel:
-    """The stock model of the same size, with one table used three times unless told otherwise."""
+    """Make the stock model of the same size, with one table used three times unless asked otherwise."""
     args = Namespace(
         encoder_layers=LAYERS,
         decoder_layers=LAYERS,
@@ -115,7 +115,7 @@ def train_pair(seed: int, updates: int = 80) -> Pair:
 
 
 def make_batch(seed: int = 1, left_pad_source: bool = True, lengths: tuple[int, ...] = (5, 9, 2, 7)) -> dict[str, Any]:
-    """A batch as fairseq's own collater makes it: sources and targets of different lengths, each with EOS."""
+    """Make a batch with fairseq's own collater: sources and targets of different lengths, each with EOS."""
     dictionary = make_dictionary()
     generator = torch.Generator().manual_seed(seed)
 

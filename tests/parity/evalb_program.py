@@ -13,7 +13,7 @@ from pathlib import Path
 from nltk.tree import Tree
 
 from recipes.wsj_parsing import grammar
-from t2017_plugin.parsing.treebank import nodes, one_line, preterminals
+from t2017_plugin.parsing.trees import nodes, one_line, preterminals
 
 RELEASE = "allennlp==0.9.0"
 INSIDE = "allennlp/tools/EVALB/"
@@ -125,7 +125,7 @@ def _nest(tree: Tree, random_state: random.Random) -> None:
 
 
 def _shift(tree: Tree, random_state: random.Random) -> None:
-    """(A (B x y) z) becomes (A x (B y z)): the new B crosses the old one."""
+    """Turn (A (B x y) z) into (A x (B y z)): the new B crosses the old one."""
     parent = random_state.choice(_inner(tree))
     for place, child in enumerate(parent[:-1]):
         if isinstance(child[0], Tree) and len(child) > 1:

@@ -74,7 +74,7 @@ def settings(file: str) -> dict[str, Any]:
 
 
 def kind_of(key: str) -> Kind:
-    """The kind an array belongs to."""
+    """Return the kind an array belongs to."""
     for kind in KINDS:
         if re.fullmatch(kind.keys, key):
             return kind
@@ -87,7 +87,7 @@ def cases() -> list[tuple[str, str]]:
 
 
 def compared(file: str, key: str, array: np.ndarray) -> np.ndarray:
-    """What of an array is compared: all of it, but for
+    """Return what of an array is compared: all of it, but for
 
     * source positions that are padding, which nothing reads: T2T counts their position on, we do not;
     * lower entries of a batch's n-best lists, which in T2T depend on the neighbours (unless all ran to one limit);
@@ -112,7 +112,7 @@ def compared(file: str, key: str, array: np.ndarray) -> np.ndarray:
 
 
 def assert_matches(file: str, key: str, ours: Any) -> None:
-    """Compares our array with the recorded one and remembers the error."""
+    """Compare our array with the recorded one and remember the error."""
     kind, recorded, ours = kind_of(key), load(file)[key], np.asarray(ours)
     assert ours.shape == recorded.shape, f"{file}: {key}: ours has shape {ours.shape}, T2T's {recorded.shape}"
     ours, recorded = compared(file, key, ours), compared(file, key, recorded)

@@ -25,7 +25,7 @@ from tests.parity.t2t_golden import load, settings
 
 
 def flags(file: str) -> list[str]:
-    """The command line of a training run with the settings of a file."""
+    """Write the command line of a training run with the settings of a file."""
     config = settings(file)
     h, (residual, attention, relu) = config["h"], config["probe"]
     pairs = {
@@ -63,7 +63,7 @@ class Ours:
         self.least_loss = -((1 - eps) * np.log(1 - eps) + eps * np.log(eps / (classes - 1) + 1e-20))
 
     def sample(self, suffix: str = "") -> dict[str, Any]:
-        """A recorded batch as fairseq's collater makes it from single sentences."""
+        """Make a recorded batch with fairseq's collater from single sentences."""
         data = [
             [torch.from_numpy(row[row != 0]).long() for row in self.arrays[f"{name}{suffix}"]]
             for name in (("train/inputs", "train/targets") if suffix else ("inputs", "targets"))
@@ -76,7 +76,7 @@ class Ours:
         return pairs.collater([pairs[i] for i in range(len(pairs))])
 
     def source(self) -> Tensor:
-        """The padded source of batch 1."""
+        """Return the padded source of batch 1."""
         return torch.from_numpy(self.arrays["inputs"]).long()
 
     def loss(self, sample: dict[str, Any]) -> tuple[float, int]:

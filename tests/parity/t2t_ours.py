@@ -55,13 +55,13 @@ def shifted_targets(ours: Ours) -> Tensor:
 
 
 def recorded(ours: Ours, prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, np.ndarray]:
-    """Copies of what ours has, as keys of a file."""
+    """Copy what ours has, as keys of a file."""
     named = under_t2t_names(ours.config, tensors)
     return {f"{prefix}/{name}": array.copy() for name, array in named.items() if array is not None}
 
 
 def as_loaded(ours: Ours) -> dict[str, Any]:
-    """Settings and weights as they arrived in the registered classes."""
+    """Return settings and weights as they arrived in the registered classes."""
     named = under_t2t_names(ours.config, ours.model.state_dict())
     absent = sorted(name for name, array in named.items() if array is None)
     model = ours.cfg.model

@@ -31,12 +31,12 @@ HPARAMS = {
 
 
 def tensor(key: str) -> Tensor:
-    """A recorded input."""
+    """Return a recorded input."""
     return torch.from_numpy(load(PIECES)[key])
 
 
 def positions(key: str) -> Tensor:
-    """The encodings of ``timing/lenL_chC``, perhaps every n-th row of them."""
+    """Compute the encodings of ``timing/lenL_chC``, perhaps every n-th row of them."""
     length, channels, every = re.fullmatch(r"timing/len(\d+)_ch(\d+)(?:_every(\d+))?", key).groups()
     return sinusoid(int(length), int(channels), "t2t")[:: int(every or 1)]
 
@@ -57,7 +57,7 @@ def losses(key: str) -> Tensor:
 
 
 def layer_norm(default: bool) -> Tensor:
-    """The module of every sub-layer, with the default epsilon, on a sub-layer output of zero."""
+    """Run the module of every sub-layer, with the default epsilon, on a sub-layer output of zero."""
     x = tensor("layer_norm/x")
     module = ResidualNorm(Model(d_model=x.size(-1), P_drop=0.0))
     if not default:
@@ -66,12 +66,12 @@ def layer_norm(default: bool) -> Tensor:
 
 
 def optimizer(weights: Tensor) -> T2017Adam:
-    """The registered optimiser with T2T's place for epsilon."""
+    """Make the registered optimiser with T2T's place for epsilon."""
     return T2017Adam(T2017AdamConfig(adam_epsilon_form="t2t", lr=[0.0]), [nn.Parameter(weights)])
 
 
 def adam() -> Tensor:
-    """The weights after each of the recorded steps."""
+    """Return the weights after each of the recorded steps."""
     adam, result = optimizer(tensor("adam/w0").clone()), []
     weights = next(iter(adam.params))
     for gradient, lr in zip(tensor("adam/grads"), tensor("adam/lr"), strict=True):
@@ -83,7 +83,7 @@ def adam() -> Tensor:
 
 
 def learning_rates(name: str) -> dict[str, Any]:
-    """The rates of the recorded updates; T2T's learning rate of 0.1 is the paper's factor 1."""
+    """Return the rates of the recorded updates; T2T's learning rate of 0.1 is the paper's factor 1."""
     d_model = int(re.search(r"_d(\d+)", name)[1])
     warmup, learning_rate = load(PIECES)[f"{name}/warmup_and_hparam_lr"]
     config = T2017NoamConfig(warmup_updates=int(warmup), noam_scale=float(10 * learning_rate), noam_d_model=d_model)
@@ -99,7 +99,7 @@ def learning_rates(name: str) -> dict[str, Any]:
 
 
 def batches(name: str) -> dict[str, Any]:
-    """What fairseq makes of ``--max-tokens`` at T2T's buckets, on each of G GPUs.
+    """Return what fairseq makes of ``--max-tokens`` at T2T's buckets, on each of G GPUs.
 
     A bucket's bound grows by its highest bit >> bits. fairseq has no buckets: it fills a batch with sentences of about
     one length, so that a batch of a bucket's longest sentences must have T2T's number of them.
@@ -122,7 +122,7 @@ def batches(name: str) -> dict[str, Any]:
 
 
 def computed(key: str) -> dict[str, Any]:
-    """What ours makes of the inputs of one recorded output; an input stands for itself."""
+    """Compute what ours makes of the inputs of one recorded output; an input stands for itself."""
     recorded = load(PIECES)
     if key.startswith("timing/"):
         return {key: positions(key)}

@@ -24,12 +24,12 @@ SHAPES = [
 
 
 def config(**settings: Any) -> T2017TransformerConfig:
-    """The settings of ``BASE`` but for those given."""
+    """Return the settings of ``BASE`` but for those given."""
     return T2017TransformerConfig(**{**BASE, **settings})
 
 
 def random_model(seed: int, settings: dict[str, Any]) -> tuple[T2017Transformer, dict[str, Any], Arrays]:
-    """A model with random weights, its settings and its variables by the names of 1.0."""
+    """Make a model with random weights, its settings and its variables by the names of 1.0."""
     model_config = config(**settings)
     shared = model_config.embeddings == "shared"
     source = T2TDictionary(f"s{i}" for i in range(59))

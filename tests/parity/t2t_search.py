@@ -18,14 +18,14 @@ LIST = re.compile(r"beam(\d+)_alpha([\d.]+)_extra(\d+)(?:_single/(\d+))?/ids")
 
 @cache
 def model_of(file: str) -> Ours:
-    """The recorded model, in evaluation mode."""
+    """Load the recorded model, in evaluation mode."""
     ours = Ours(file)
     ours.model.eval()
     return ours
 
 
 def generator(ours: Ours, beam: int, alpha: float, extra: int, nbest: int, allow_padding: bool) -> PaperGenerator:
-    """The plugin's generator; in ``base_nobias``, where nothing finishes, with T2T's limit, one for the whole batch."""
+    """Make the plugin's generator; in ``base_nobias``, where nothing finishes, with T2T's limit for the whole batch."""
     args = Namespace(beam=beam, lenpen=alpha, nbest=nbest, min_len=-1)
     if ours.file == "base_nobias":
         args.max_len_a, args.max_len_b = 0, ours.source().size(1) + extra - 1
@@ -80,7 +80,7 @@ def as_recorded(file: str, key: str) -> dict[str, np.ndarray]:
 
 @torch.no_grad()
 def greedy(file: str) -> np.ndarray:
-    """The most probable token at every step, with the decoder's cache, on and on after EOS as T2T does."""
+    """Take the most probable token at every step, with the decoder's cache, on and on after EOS as T2T does."""
     ours, steps = model_of(file), load(file)["greedy/ids"].shape[1]
     search = Ensemble([ours.model])
     search.start({"src_tokens": ours.source(), "src_lengths": ours.source().ne(0).sum(1)}, 1)

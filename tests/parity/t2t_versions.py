@@ -8,7 +8,7 @@ Arrays = dict[str, np.ndarray]
 
 
 def between(variables: Arrays) -> Arrays:
-    """The names of 1.1 and 1.2: one scope a sub-layer, the matrices of 1.0."""
+    """Give the names of 1.1 and 1.2: one scope per sub-layer, the matrices of 1.0."""
     return {_scoped(name): array for name, array in variables.items()}
 
 
@@ -26,7 +26,7 @@ def _scoped(name: str) -> str:
 
 
 def newer(variables: Arrays) -> Arrays:
-    """The names of 1.3 and later: q, k, v one by one, matrices of two axes, no biases in attention, no target space."""
+    """Give the names of 1.3 and later: q, k, v apart, matrices of two axes, no biases in attention, no target space."""
     result: Arrays = {}
     scoped = between(variables)
     for old, array in scoped.items():
@@ -60,12 +60,12 @@ def sharded(variables: Arrays, parts: int = 16) -> Arrays:
 
 
 def prefixed(variables: Arrays) -> Arrays:
-    """The keys of files that hold more than variables."""
+    """Give the keys of files that hold more than variables."""
     return {f"var/{name}": array for name, array in variables.items()}
 
 
 def with_bookkeeping(variables: Arrays) -> Arrays:
-    """What a checkpoint of a training run holds beside the weights."""
+    """Add what a checkpoint of a training run holds beside the weights."""
     extra = {name: np.zeros(1) for name in ("global_step", "beta1_power", "beta2_power", "train_stats/problem_0_steps")}
     extra |= {"losses_avg/problem_0/total_loss": np.zeros(()), "training/beta1_power": np.zeros(())}
     extra |= {f"{name}/Adam{which}": array for name, array in variables.items() for which in ("", "_1")}

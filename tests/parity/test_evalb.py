@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from t2017_plugin.parsing.evalb import compare, evaluate
-from t2017_plugin.parsing.evalb_rules import COLLINS, Rules, read_rules
-from t2017_plugin.parsing.treebank import read_tree_lines, read_trees, tree_of, treebank_files
+from t2017_plugin.parsing.evalb import COLLINS, Rules, compare, evaluate, read_rules
+from t2017_plugin.parsing.trees import read_tree_lines, read_trees, tree_of, treebank_files
 from tests.parity.evalb_program import INSIDE, compile_evalb, made_up_trees, perturbed_pairs, run_evalb
 
 pytestmark = pytest.mark.parity
@@ -44,7 +43,7 @@ PRINTED = 0.0051
 
 @pytest.fixture(scope="module")
 def evalb(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of the compiled program."""
+    """Return the folder of the compiled program."""
     folder = tmp_path_factory.mktemp("evalb")
     reason = compile_evalb(folder)
     if reason:
@@ -53,7 +52,7 @@ def evalb(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def written(pairs: list[tuple[str, str]], folder: Path) -> tuple[Path, Path]:
-    """The two files that both programs read."""
+    """Write the two files that both programs read."""
     gold, test = folder / "gold", folder / "test"
     gold.write_text("".join(f"{one}\n" for one, _ in pairs), encoding="utf-8")
     test.write_text("".join(f"{other}\n" for _, other in pairs), encoding="utf-8")

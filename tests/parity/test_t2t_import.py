@@ -18,7 +18,7 @@ pytestmark = pytest.mark.parity
 
 
 def recorded() -> Arrays:
-    """The variables of ``base_nobias``, by the names of 1.0."""
+    """Load the variables of ``base_nobias``, by the names of 1.0."""
     return {key[4:]: array for key, array in load("base_nobias").items() if key.startswith("var/")}
 
 

@@ -28,7 +28,7 @@ def imported(model: Path | str, output: Path, *flags: object) -> tuple[Any, Any]
 
 
 def batch(source_types: int, target_types: int) -> tuple[Tensor, Tensor]:
-    """Sources padded on the right, and shifted targets with EOS in front."""
+    """Make sources padded on the right, and shifted targets with EOS in front."""
     generator = torch.Generator().manual_seed(5)
     source = torch.randint(2, source_types, (3, 9), generator=generator)
     for row, length in enumerate((9, 4, 1)):
@@ -48,7 +48,7 @@ PLAIN = [shape for shape in SHAPES if not {"attention_bias", "target_space_embed
 
 
 def named(case: Any) -> str:
-    """A test's name."""
+    """Name a test."""
     return str(case) if isinstance(case, dict) else "+".join(form.__name__ for form in case) or "1.0"
 
 

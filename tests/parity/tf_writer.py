@@ -17,7 +17,7 @@ RECORDED = FOLDER / "tensorflow"
 
 
 def trained_variables() -> Arrays:
-    """The variables of ``beam_weak``, its table in 16 parts, with counters and some of Adam's slots."""
+    """Return the variables of ``beam_weak``, its table in 16 parts, with counters and some of Adam's slots."""
     variables = {key[4:]: array for key, array in load("beam_weak").items() if key.startswith("var/")}
     variables = sharded(variables)
     slots = {f"{name}/Adam": array + 1 for name, array in variables.items() if "layer_norm" in name}
@@ -26,7 +26,7 @@ def trained_variables() -> Arrays:
 
 
 def save(arrays: Mapping[str, np.ndarray], folder: Path, devices: int = 1) -> str:
-    """Writes a checkpoint with ``tf.train.Saver``, a data file a device; returns its prefix."""
+    """Write a checkpoint with ``tf.train.Saver``, a data file per device; return its prefix."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     import tensorflow
 

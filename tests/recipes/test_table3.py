@@ -152,6 +152,8 @@ def test_ending_the_call_or_its_time_ends_what_it_runs(finished: Path) -> None:
     while not list(checkpoints.glob("checkpoint_*_*.pt")):
         assert process.poll() is None and time.monotonic() < deadline
         time.sleep(0.2)
+    # The positive control of the two checks below: a training that is at work is found.
+    assert still_training(finished) != ""
     process.terminate()
     output = process.communicate(timeout=60)[0]
     assert process.returncode == 130 and "interrupted; the same call goes on there" in output

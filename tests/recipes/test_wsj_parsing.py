@@ -10,8 +10,7 @@ import pytest
 
 from recipes.wsj_parsing import corpus, grammar
 from recipes.wsj_parsing.splits import split_files
-from t2017_plugin.parsing.cleaning import without_top
-from t2017_plugin.parsing.treebank import one_line, read_trees
+from t2017_plugin.parsing.trees import one_line, read_trees, without_top
 
 ROOT = Path(__file__).resolve().parents[2]
 RECIPE = ROOT / "recipes" / "wsj_parsing"

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from t2017_plugin.parsing.alignment import align
-from t2017_plugin.parsing.rebuilding import Repairs, rebuild, summary
-from t2017_plugin.parsing.treebank import escape, one_line, tree_of, words
+from t2017_plugin.parsing.linearisation import Repairs, rebuild, summarise
+from t2017_plugin.parsing.symbols import align
+from t2017_plugin.parsing.trees import escape, one_line, tree_of, words
 
 pytestmark = pytest.mark.unit
 
@@ -111,8 +111,8 @@ def common(one: list[str], other: list[str]) -> int:
     return rows[-1][-1]
 
 
-def test_summary() -> None:
-    facts: dict[str, Any] = summary(
+def test_the_summary_of_several_sentences() -> None:
+    facts: dict[str, Any] = summarise(
         [Repairs(), Repairs(punctuation_tags=2), Repairs(words_added=1), Repairs(closings_added=3)]
     )
     assert facts["sentences"] == 4 and facts["well_formed"] == 2 and facts["well_formed_percent"] == 50.0

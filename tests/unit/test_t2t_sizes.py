@@ -1,4 +1,4 @@
-"""A Tensor2Tensor model's settings from its variables, and models that cannot be told or held."""
+"""A Tensor2Tensor model's settings from its variables, and models that cannot be described or held."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from t2017_plugin.errors import UsageError
-from t2017_plugin.t2t.sizes import describe
+from t2017_plugin.t2t.variables import describe
 from tests.parity.t2t_random import SHAPES, random_model
 from tests.parity.t2t_versions import Arrays, newer, sharded
 
@@ -16,18 +16,18 @@ PLAIN = [settings for settings in SHAPES if not {"attention_bias", "target_space
 
 
 @pytest.mark.parametrize("settings", SHAPES, ids=str)
-def test_what_was_built_is_told(settings: dict[str, Any]) -> None:
+def test_what_was_built_is_found(settings: dict[str, Any]) -> None:
     model, sizes, variables = random_model(1, settings)
-    told = describe(sharded(variables), model.config.heads, sizes["tspace"], source_types=sizes["vin"])
-    assert told.settings.items() <= {**vars_of(model.config), "dropout": 0.1}.items()
-    assert (told.source_types, told.target_types) == (sizes["vin"], sizes["vout"])
+    found = describe(sharded(variables), model.config.heads, sizes["tspace"], source_types=sizes["vin"])
+    assert found.settings.items() <= {**vars_of(model.config), "dropout": 0.1}.items()
+    assert (found.source_types, found.target_types) == (sizes["vin"], sizes["vout"])
 
 
 @pytest.mark.parametrize("settings", PLAIN, ids=str)
 def test_names_of_later_versions(settings: dict[str, Any]) -> None:
     model, sizes, variables = random_model(2, settings)
-    told = describe(newer(variables), model.config.heads, source_types=sizes["vin"])
-    assert told == describe(variables, model.config.heads, source_types=sizes["vin"])
+    found = describe(newer(variables), model.config.heads, source_types=sizes["vin"])
+    assert found == describe(variables, model.config.heads, source_types=sizes["vin"])
 
 
 def vars_of(config: Any) -> dict[str, Any]:

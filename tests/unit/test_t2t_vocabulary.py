@@ -10,7 +10,7 @@ from fairseq.data import Dictionary
 from t2017_plugin.errors import UsageError
 from t2017_plugin.fairseq_side.dictionary import T2TDictionary, load_dictionary
 from t2017_plugin.fairseq_side.tasks import T2017ParsingTask, T2017TranslationTask
-from t2017_plugin.t2t.vocabulary import numbered, read_vocabulary
+from t2017_plugin.t2t.import_model import numbered_dictionary, read_vocabulary
 
 pytestmark = pytest.mark.unit
 
@@ -75,7 +75,7 @@ def test_not_utf8(tmp_path: Path) -> None:
 
 
 def test_symbols_that_are_their_ids() -> None:
-    dictionary = numbered(12)
+    dictionary = numbered_dictionary(12)
     assert len(dictionary) == 12
     assert [dictionary.index(str(number)) for number in range(2, 12)] == list(range(2, 12))
 

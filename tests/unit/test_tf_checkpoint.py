@@ -1,4 +1,4 @@
-"""TensorFlow's checkpoints without TensorFlow: what it wrote is read, damage and other kinds of files are told."""
+"""TensorFlow's checkpoints without TensorFlow: what it wrote is read, damage and other kinds of files are reported."""
 
 import shutil
 from pathlib import Path
@@ -7,17 +7,33 @@ import numpy as np
 import pytest
 
 from t2017_plugin.errors import UsageError
-from t2017_plugin.t2t.tf_checkpoint import TensorFlowCheckpoint, checkpoint_prefix
+from t2017_plugin.t2t.tf_checkpoint import TensorFlowCheckpoint, checkpoint_prefix, masked_checksum
 from tests.parity.tf_writer import RECORDED, STEP, trained_variables
 
 pytestmark = pytest.mark.unit
 
 NAME = f"model.ckpt-{STEP}"
+# RFC 3720, appendix B.4, and the check value of CRC-32C.
+CHECKSUMS = [
+    (b"", 0x00000000),
+    (b"123456789", 0xE3069283),
+    (bytes(32), 0x8A9136AA),
+    (b"\xff" * 32, 0x62A8AB43),
+    (bytes(range(32)), 0x46DD794E),
+    (bytes(range(31, -1, -1)), 0x113FDB5C),
+]
+
+
+@pytest.mark.parametrize(("data", "checksum"), CHECKSUMS)
+def test_checksums(data: bytes, checksum: int) -> None:
+    """Stored is the CRC-32C rotated right by 15 bits, plus a constant; undone, it is the CRC-32C again."""
+    rotated = (masked_checksum(data) - 0xA282EAD8) & 0xFFFFFFFF
+    assert (rotated << 15 | rotated >> 17) & 0xFFFFFFFF == checksum
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A copy of the recorded checkpoint."""
+    """Copy the recorded checkpoint."""
     return Path(shutil.copytree(RECORDED, tmp_path / "train"))
 
 
@@ -99,9 +115,9 @@ def test_an_index_that_was_cut_off(folder: Path, length: int) -> None:
 
 
 def test_every_byte_of_the_index_counts(folder: Path) -> None:
-    """A wrong byte is told, or it is of a part that says nothing, and all the rest is read."""
+    """A wrong byte is reported, or it is of a part that says nothing, and all the rest is read."""
     path = folder / f"{NAME}.index"
-    whole, entries, told = path.read_bytes(), TensorFlowCheckpoint(folder / NAME).entries, 0
+    whole, entries, reported = path.read_bytes(), TensorFlowCheckpoint(folder / NAME).entries, 0
     places = range(0, len(whole), 17)
     for place in places:
         flip(path, place)
@@ -109,9 +125,9 @@ def test_every_byte_of_the_index_counts(folder: Path) -> None:
             assert TensorFlowCheckpoint(folder / NAME).entries == entries
         except UsageError as error:
             assert "\n" not in str(error)
-            told += 1
+            reported += 1
         path.write_bytes(whole)
-    assert told > 0.9 * len(places)
+    assert reported > 0.9 * len(places)
 
 
 def test_damaged_and_missing_data(folder: Path) -> None:

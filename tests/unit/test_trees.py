@@ -10,18 +10,17 @@ from hypothesis import strategies as st
 from nltk.tree import Tree
 
 from t2017_plugin.errors import UsageError
-from t2017_plugin.parsing.baseline import right_branching
-from t2017_plugin.parsing.cleaning import clean
-from t2017_plugin.parsing.linearisation import FORMS, linearise
-from t2017_plugin.parsing.rebuilding import rebuild
-from t2017_plugin.parsing.symbols import form_of
-from t2017_plugin.parsing.treebank import (
+from t2017_plugin.parsing.linearisation import linearise, rebuild
+from t2017_plugin.parsing.symbols import FORMS, form_of
+from t2017_plugin.parsing.trees import (
+    clean,
     escape,
     is_preterminal,
     nodes,
     one_line,
     read_tree_lines,
     read_trees,
+    right_branching,
     tree_of,
     treebank_files,
     words,

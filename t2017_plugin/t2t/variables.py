@@ -1,24 +1,122 @@
-"""The settings of a Tensor2Tensor model as its variables tell them; only the number of heads leaves no trace."""
+"""A Tensor2Tensor model's variables: read from an ``.npz`` file or a TensorFlow checkpoint, and what they say of it.
 
+Every version of Tensor2Tensor has names of its own; :func:`canonical` gives them one form. Sizes and
+switches follow from the shapes; only the number of heads leaves no trace.
+"""
+
+import os
 import re
+import zipfile
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from t2017_plugin.errors import UsageError
-from t2017_plugin.t2t.weights import ATTENTION_BIAS, canonical
+from t2017_plugin.t2t.tf_checkpoint import TensorFlowCheckpoint, checkpoint_prefix
 
+PREFIX = "var/"  # in files that hold more than variables
+UNREADABLE = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, ValueError)
+ENGLISH_GERMAN_BPE = 9  # T2T's number of the target space of wmt_ende_bpe32k
+# What training leaves in a checkpoint beside the weights.
+BOOKKEEPING = re.compile(r"(^|/)(global_step|beta[12]_power|Adam(_1)?)$|(^|/)(losses_avg|train_stats|training)/")
+# Applied in turn, these give every version's names one form: encoder/layer_0/self_attention/qkv/kernel.
+RENAMINGS = [
+    (re.compile(pattern), replacement)
+    for pattern, replacement in (
+        (r"^(.*/)?(?=symbol_modality_)", ""),
+        (r"^(.*/)?body/(?=encoder/|decoder/|target_space_embedding/)", ""),
+        (r"/(encoder|decoder)_self_attention/", "/self_attention/"),
+        (r"/multihead_attention/", "/"),
+        (r"/(qkv|kv|q|output)_transform(_single)?/", r"/\1/"),
+        (r"/(ffn/)?(conv_hidden_relu/)?(conv[12])(_single)?/", r"/ffn/\3/"),
+        (r"(?<=\d)/layer_norm/", "/self_attention/layer_postprocess/layer_norm/"),
+        (r"^(encoder/layer_\d+)/layer_norm_1/", r"\1/ffn/layer_postprocess/layer_norm/"),
+        (r"^(decoder/layer_\d+)/layer_norm_1/", r"\1/encdec_attention/layer_postprocess/layer_norm/"),
+        (r"^(decoder/layer_\d+)/layer_norm_2/", r"\1/ffn/layer_postprocess/layer_norm/"),
+        (r"/layer_postprocess/layer_norm/layer_norm_", "/norm/"),
+    )
+]
+ATTENTION_BIAS = re.compile(r"/(qkv|kv|q|k|v|output)/bias$")
 LAYER = re.compile(r"(encoder|decoder)/layer_(\d+)/")
 TABLE = re.compile(r"symbol_modality_(\d+)_(\d+)/(shared|input_emb|target_emb|softmax)/weights_\d+$")
 FIRST = "encoder/layer_0"
 TARGET_SPACE = "target_space_embedding/kernel"
 
 
+def canonical(name: str) -> str:
+    """Return the one form of a variable's name of any version: ``encoder/layer_0/self_attention/qkv/kernel``."""
+    for pattern, replacement in RENAMINGS:
+        name = pattern.sub(replacement, name)
+    return name
+
+
+@dataclass(frozen=True)
+class SourceModel:
+    """The variables of a model, as they were read.
+
+    Attributes:
+        name: the file, or the prefix of the checkpoint's files
+        variables: weights by T2T's names
+        bookkeeping: names of what training left beside them, which is not read: the optimiser's slots and counters
+        updates: how many there were; 0 where the source does not say
+    """
+
+    name: str
+    variables: dict[str, np.ndarray]
+    bookkeeping: list[str]
+    updates: int
+
+
+def read_variables(path: str | os.PathLike[str]) -> SourceModel:
+    """Read a model's variables.
+
+    Args:
+        path: an ``.npz`` file whose keys are ``var/NAME`` (other keys beside them are left alone) or bare names; or the
+            prefix of a checkpoint such as ``model.ckpt-250000``, one of its files, or its folder
+
+    Raises:
+        UsageError: there is no such file, or it is damaged or another kind of file.
+    """
+    prefix = checkpoint_prefix(path)
+    if prefix is not None:
+        return _without_bookkeeping(prefix, TensorFlowCheckpoint(prefix))
+    try:
+        with zipfile.ZipFile(path) as archive:
+            if damaged := archive.testzip():
+                raise UsageError(f"{path} is damaged, found at {damaged}: copy it again")
+        with np.load(path, allow_pickle=False) as file:
+            return _without_bookkeeping(str(path), file)
+    except UsageError:
+        raise
+    except FileNotFoundError as error:
+        raise UsageError(f"{path}: no such file, and no {path}.index; name an .npz file or a checkpoint") from error
+    except UNREADABLE as error:
+        reason = " ".join(str(error).split())
+        raise UsageError(
+            f"{path} cannot be read as an .npz file of arrays ({reason}); "
+            "a checkpoint of TensorFlow has a file that ends in .index, name that"
+        ) from error
+
+
+def _without_bookkeeping(name: str, arrays: Mapping[str, np.ndarray]) -> SourceModel:
+    """Read only what belongs to the model: optimisers keep twice as much."""
+    prefix = PREFIX if any(key.startswith(PREFIX) for key in arrays) else ""
+    # A variable of TensorFlow calls itself NAME:0.
+    keys = {key.removeprefix(prefix).removesuffix(":0"): key for key in arrays if key.startswith(prefix)}
+    bookkeeping = [variable for variable in keys if BOOKKEEPING.search(variable)]
+    variables = {variable: np.asarray(arrays[key]) for variable, key in keys.items() if variable not in bookkeeping}
+    counter = next((keys[variable] for variable in bookkeeping if variable.endswith("global_step")), None)
+    updates = 0 if counter is None else int(np.ravel(arrays[counter])[0])
+    return SourceModel(str(Path(name)), variables, bookkeeping, updates)
+
+
 @dataclass(frozen=True)
 class Sizes:
-    """What a model is built from.
+    """The sizes and switches of a model.
 
     Attributes:
         settings: of ``T2017TransformerConfig``, by name
@@ -33,11 +131,11 @@ class Sizes:
 def describe(
     variables: Mapping[str, np.ndarray],
     heads: int = 8,
-    target_space_id: int = 9,
+    target_space_id: int = ENGLISH_GERMAN_BPE,
     sinusoid: str = "t2t",
     source_types: int | None = None,
 ) -> Sizes:
-    """Infers sizes and switches.
+    """Infer sizes and switches from the variables.
 
     Biases of attention and the target-space vector are switched on where they are not zero. Dropout leaves no trace:
     it is the authors' for models of this size.
@@ -61,7 +159,7 @@ def describe(
             f"--heads {heads} does not divide the {keys} channels of the keys and {values} of the values: "
             "give the number of heads that the model was trained with"
         )
-    d_model, embeddings, source, target = _tables(arrays, source_types)
+    d_model, embeddings, source, target = _table_sizes(arrays, source_types)
     space = arrays.get(TARGET_SPACE, np.zeros((0, d_model)))
     row = space[target_space_id] if 0 <= target_space_id < len(space) else space
     settings = {
@@ -98,12 +196,12 @@ def _refuse_others(arrays: Mapping[str, np.ndarray]) -> None:
 
 def _axis(arrays: Mapping[str, np.ndarray], name: str, axis: int) -> int:
     if name not in arrays or arrays[name].ndim < -axis:
-        raise UsageError(f"{name} is missing from the variables, or has no such axis: the sizes cannot be told")
+        raise UsageError(f"{name} is missing from the variables, or has no such axis: the sizes cannot be found")
     return int(arrays[name].shape[axis])
 
 
 def _layers(arrays: Mapping[str, np.ndarray]) -> int:
-    """N, the same in both stacks."""
+    """Count the layers N, the same in both stacks."""
     numbers: dict[str, set[int]] = {"encoder": set(), "decoder": set()}
     for name in arrays:
         if layer := LAYER.match(name):
@@ -117,7 +215,7 @@ def _layers(arrays: Mapping[str, np.ndarray]) -> int:
 
 
 def _attention_widths(arrays: Mapping[str, np.ndarray]) -> tuple[int, int]:
-    """h * d_k and h * d_v, from one stacked matrix [q | k | v] or from one each."""
+    """Find h * d_k and h * d_v, from one stacked matrix [q | k | v] or from one each."""
     attention = f"{FIRST}/self_attention"
     values = _axis(arrays, f"{attention}/output/kernel", -2)
     if f"{attention}/q/kernel" in arrays:
@@ -128,8 +226,8 @@ def _attention_widths(arrays: Mapping[str, np.ndarray]) -> tuple[int, int]:
     return keys, values
 
 
-def _tables(arrays: Mapping[str, np.ndarray], source_types: int | None) -> tuple[int, str, int, int]:
-    """d_model, --embeddings, and the rows of the source's and the target's table."""
+def _table_sizes(arrays: Mapping[str, np.ndarray], source_types: int | None) -> tuple[int, str, int, int]:
+    """Find d_model, --embeddings, and the rows of the source's and the target's table."""
     found = {(table[3], int(table[1]), int(table[2])) for name in arrays if (table := TABLE.match(name))}
     rows = {scope: count for scope, count, _ in found}
     names = ", ".join(f"symbol_modality_{count}_{width}/{scope}" for scope, count, width in sorted(found)) or "missing"

@@ -33,7 +33,7 @@ from benchmarks.timing import alternate, ratios, report
 from t2017_plugin.checkpoints.for_inference import PRECISIONS
 from t2017_plugin.checkpoints.stock_weights import STOCK_SWITCHES, from_stock
 from t2017_plugin.differences.instruments import make_pairs, make_stock, make_task
-from t2017_plugin.fairseq_side.architectures import architecture_settings as architecture_settings as settings
+from t2017_plugin.fairseq_side.architectures import architecture_settings as settings
 from t2017_plugin.fairseq_side.generator import PaperGenerator
 from t2017_plugin.fairseq_side.model import T2017Transformer
 from t2017_plugin.fairseq_side.settings import T2017TransformerConfig

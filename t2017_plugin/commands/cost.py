@@ -71,7 +71,7 @@ def of_architecture(args: argparse.Namespace) -> dict[str, Any]:
     from t2017_plugin.errors import UsageError
     from t2017_plugin.experiments import cost
     from t2017_plugin.fairseq_side.architectures import ARCHITECTURES
-    from t2017_plugin.fairseq_side.architectures import architecture_settings as architecture_settings as settings
+    from t2017_plugin.fairseq_side.architectures import architecture_settings as settings
 
     if args.arch not in ARCHITECTURES:
         raise UsageError(f"no architecture {args.arch!r}; there are {', '.join(ARCHITECTURES)}")

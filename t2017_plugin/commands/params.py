@@ -64,7 +64,7 @@ def counted(arch: str, vocabulary: int) -> dict[str, Any]:
     from t2017_plugin.errors import UsageError
     from t2017_plugin.experiments.parameters import count_built, count_by_formula
     from t2017_plugin.fairseq_side.architectures import ARCHITECTURES
-    from t2017_plugin.fairseq_side.architectures import architecture_settings as architecture_settings as settings
+    from t2017_plugin.fairseq_side.architectures import architecture_settings as settings
 
     if arch not in ARCHITECTURES:
         raise UsageError(f"no architecture {arch!r}; there are {', '.join(ARCHITECTURES)}")

@@ -15,7 +15,7 @@ from typing import Any
 
 import yaml
 
-from t2017_plugin.fairseq_side.architectures import architecture_settings as architecture_settings as settings
+from t2017_plugin.fairseq_side.architectures import architecture_settings as settings
 from t2017_plugin.files import whole_or_nothing
 
 GPUS, TOKENS = 8, 25_000

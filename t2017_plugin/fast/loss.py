@@ -33,7 +33,11 @@ def slice_length(tokens: int, classes: int, device: torch.device) -> int:
 
 
 class ChunkedLoss(torch.autograd.Function):
-    """``smoothed_loss`` in float32, with gradients from the forward pass; see there."""
+    """``smoothed_loss`` in float32, with gradients from the forward pass; see there.
+
+    Shape:
+        features: (N, d_model); weight: (V, d_model); target, counts: (N,) -> two scalars
+    """
 
     @staticmethod
     def forward(
@@ -81,7 +85,11 @@ class ChunkedLoss(torch.autograd.Function):
 
 
 class ChunkedHalfLoss(torch.autograd.Function):
-    """``smoothed_loss`` in float16 and bfloat16: slices are computed again for the gradients, after loss scaling."""
+    """``smoothed_loss`` in float16 and bfloat16: slices are computed again for the gradients, after loss scaling.
+
+    Shape:
+        features: (N, d_model); weight: (V, d_model); target, counts: (N,) -> two scalars
+    """
 
     @staticmethod
     def forward(

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
 
 PIECE = 2**20  # numbers that are added at a time
+# What identifies a tensor in memory.
+Place = tuple[object, ...]
 
 
 @dataclass
@@ -25,7 +26,7 @@ class _Sum:
 
 
 def is_averaged(tensor: Tensor) -> bool:
-    """Whether a tensor has a mean: counters and other integers have none."""
+    """Whether a tensor has a mean: counters and other integers have none. Shape: any."""
     return tensor.is_floating_point() or tensor.is_complex()
 
 
@@ -92,7 +93,7 @@ class RunningMean:
                 raise ValueError(f"{name} is {first_dtype} in the first and {dtype} here: average one precision")
 
 
-def _shared_tensors(state: Mapping[str, Tensor]) -> dict[str, tuple[Any, ...]]:
+def _shared_tensors(state: Mapping[str, Tensor]) -> dict[str, Place]:
     """For each name what identifies its memory: names with equal values share one tensor."""
     return {
         name: (tensor.untyped_storage().data_ptr(), tensor.storage_offset(), tuple(tensor.shape), tensor.stride())
@@ -102,14 +103,14 @@ def _shared_tensors(state: Mapping[str, Tensor]) -> dict[str, tuple[Any, ...]]:
     }
 
 
-def _grouped(names: list[str], shared: dict[str, tuple[Any, ...]]) -> list[list[str]]:
-    groups: dict[tuple[Any, ...], list[str]] = {}
+def _grouped(names: list[str], shared: dict[str, Place]) -> list[list[str]]:
+    groups: dict[Place, list[str]] = {}
     for name in names:
         groups.setdefault(shared[name], []).append(name)
     return list(groups.values())
 
 
-def _start(state: Mapping[str, Tensor], shared: dict[str, tuple[Any, ...]]) -> list[_Sum]:
+def _start(state: Mapping[str, Tensor], shared: dict[str, Place]) -> list[_Sum]:
     sums = []
     for names in _grouped([name for name, tensor in state.items() if is_averaged(tensor)], shared):
         first = state[names[0]]
@@ -118,7 +119,7 @@ def _start(state: Mapping[str, Tensor], shared: dict[str, tuple[Any, ...]]) -> l
     return sums
 
 
-def _split(each: _Sum, shared: dict[str, tuple[Any, ...]]) -> list[_Sum]:
+def _split(each: _Sum, shared: dict[str, Place]) -> list[_Sum]:
     """Give names that no longer share a tensor sums of their own: a file from a GPU holds tied weights apart."""
     first, *others = _grouped(each.names, shared)
     return [_Sum(first, each.total, each.dtype), *(_Sum(names, each.total.clone(), each.dtype) for names in others)]

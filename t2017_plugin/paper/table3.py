@@ -7,9 +7,10 @@ on the same, with beam search and without averaging. Sizes are in millions of pa
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from t2017_plugin.paper.config import Model, Training
+
+Setting = int | float | str
 
 
 @dataclass(frozen=True)
@@ -22,16 +23,16 @@ class Row:
     perplexity: float
     bleu: float
     millions: int | None = None
-    model: dict[str, Any] = field(default_factory=dict)  # fields of ``Model`` that are not base's
-    training: dict[str, Any] = field(default_factory=dict)  # fields of ``Training`` that are not base's
+    model: dict[str, Setting] = field(default_factory=dict)  # fields of ``Model`` that are not base's
+    training: dict[str, Setting] = field(default_factory=dict)  # fields of ``Training`` that are not base's
 
     def model_config(self) -> Model:
         """The row's sizes with base's filled in."""
-        return replace(Model(), **self.model)
+        return replace(Model(), **self.model)  # type: ignore[arg-type]
 
     def training_config(self) -> Training:
         """The row's training with base's filled in."""
-        return replace(Training(), **self.training)
+        return replace(Training(), **self.training)  # type: ignore[arg-type]
 
 
 BIG = {"d_model": 1024, "d_ff": 4096, "h": 16}

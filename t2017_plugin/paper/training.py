@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -42,7 +41,7 @@ class Adam(torch.optim.AdamW):
 
     def __init__(
         self,
-        params: Iterable[Any],
+        params: Iterable[Tensor],
         lr: float = 0.0,
         betas: tuple[float, float] = (Training.beta_1, Training.beta_2),
         epsilon: float = Training.epsilon,
@@ -57,7 +56,7 @@ class Adam(torch.optim.AdamW):
         self.updates_done: int | None = 0  # None: to be read from the state, once
 
     @torch.no_grad()
-    def step(self, closure: Callable[[], float] | None = None) -> Any:
+    def step(self, closure: Callable[[], float] | None = None) -> float | None:  # type: ignore[override]
         """Make one update."""
         if self.updates_done is None:
             # torch counts in a tensor, and a GPU should not be asked for it at every update.
@@ -68,7 +67,7 @@ class Adam(torch.optim.AdamW):
                 group["eps"] = self.epsilon / math.sqrt(1.0 - group["betas"][1] ** self.updates_done)
         return super().step(closure)
 
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+    def load_state_dict(self, state_dict: dict[str, object]) -> None:
         """Resume from a saved state."""
         super().load_state_dict(state_dict)
         self.updates_done = None

@@ -19,7 +19,7 @@ from omegaconf import OmegaConf
 from t2017_plugin.experiments.command_line import command_line
 from t2017_plugin.experiments.paper_configs import EXPERIMENTS, text
 from t2017_plugin.fairseq_side.architectures import ARCHITECTURES
-from t2017_plugin.fairseq_side.architectures import architecture_settings as architecture_settings as settings
+from t2017_plugin.fairseq_side.architectures import architecture_settings as settings
 from tests.commands.fairseq_runs import Corpus
 
 # Hydra tells fairseq in many lines what it will no longer do one day.

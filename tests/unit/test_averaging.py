@@ -14,7 +14,7 @@ from t2017_plugin.checkpoints.averaging import average_checkpoints
 from t2017_plugin.checkpoints.loading import load_checkpoint
 from t2017_plugin.checkpoints.selection import last_checkpoints
 from t2017_plugin.errors import UsageError
-from t2017_plugin.fairseq_side.architectures import architecture_settings as architecture_settings as settings
+from t2017_plugin.fairseq_side.architectures import architecture_settings as settings
 from t2017_plugin.fairseq_side.model import T2017Transformer
 from t2017_plugin.paper.averaging import RunningMean
 

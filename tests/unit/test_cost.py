@@ -16,7 +16,7 @@ from t2017_plugin.experiments.cost import (
     forward_multiply_adds,
     training_operations,
 )
-from t2017_plugin.fairseq_side.architectures import architecture_settings as architecture_settings as settings
+from t2017_plugin.fairseq_side.architectures import architecture_settings as settings
 from tests.builders import make_batch, make_model
 
 pytestmark = pytest.mark.unit

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from t2017_plugin.errors import UsageError
-from t2017_plugin.fairseq_side.architectures import architecture_settings as architecture_settings as settings
+from t2017_plugin.fairseq_side.architectures import architecture_settings as settings
 from t2017_plugin.fairseq_side.model import CACHE, T2017Transformer
 from t2017_plugin.fairseq_side.settings import T2017TransformerConfig
 from t2017_plugin.fast.layers import Dropout

@@ -5,7 +5,7 @@ import pytest
 from t2017_plugin.errors import UsageError
 from t2017_plugin.experiments.parameters import TABLE_3, count_built, count_by_formula, table_3
 from t2017_plugin.fairseq_side.architectures import ARCHITECTURES
-from t2017_plugin.fairseq_side.architectures import architecture_settings as architecture_settings as settings
+from t2017_plugin.fairseq_side.architectures import architecture_settings as settings
 
 
 @pytest.mark.parametrize(

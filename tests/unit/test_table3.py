@@ -5,7 +5,7 @@ import torch
 from torch import Tensor
 
 from t2017_plugin.fairseq_side.architectures import ARCHITECTURES
-from t2017_plugin.fairseq_side.architectures import architecture_settings as architecture_settings as settings
+from t2017_plugin.fairseq_side.architectures import architecture_settings as settings
 from t2017_plugin.fairseq_side.model import T2017Transformer
 from t2017_plugin.fairseq_side.training import T2017Adam, T2017AdamConfig
 from t2017_plugin.paper.training import learning_rate, smoothed_cross_entropy

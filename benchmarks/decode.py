@@ -30,7 +30,7 @@ from torch import Tensor
 
 from benchmarks.engines import ctranslate2_arm
 from benchmarks.timing import alternate, ratios, report
-from t2017_plugin.checkpoints.for_inference import PRECISIONS
+from t2017_plugin.checkpoints.loading import PRECISIONS
 from t2017_plugin.checkpoints.stock_weights import STOCK_SWITCHES, from_stock
 from t2017_plugin.differences.instruments import make_pairs, make_stock, make_task
 from t2017_plugin.fairseq_side.architectures import architecture_settings as settings

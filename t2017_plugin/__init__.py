@@ -16,14 +16,15 @@ __all__ = ["T2017Transformer", "Translator", "__version__"]
 
 def __getattr__(name: str) -> Any:
     """Load ``Translator`` or ``T2017Transformer`` when it is first asked for."""
-    if name == "Translator":
+    if name in ("Translator", "T2017Transformer"):
+        from t2017_plugin.fairseq_side.registration import register
+
+        transformer = register()
+        if name == "T2017Transformer":
+            return transformer
         from t2017_plugin.text.translator import Translator
 
         return Translator
-    if name == "T2017Transformer":
-        from t2017_plugin.fairseq_side.registration import register
-
-        return register()
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

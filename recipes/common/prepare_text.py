@@ -14,8 +14,7 @@ from subword_nmt.learn_bpe import learn_bpe
 
 from recipes.common.files import read_lines, write_whole
 from recipes.common.parallel_corpus import SPLITS
-from t2017_plugin.text.pipeline import SubwordUnits, TextPipeline
-from t2017_plugin.text.settings import TextSettings
+from t2017_plugin.text.pipeline import SubwordUnits, TextPipeline, TextSettings
 
 # subword-nmt can neither learn nor read a file without merges; this one joins a character that no text has.
 NO_MERGES = "#version: 0.2\n\ue000 \ue000</w>\n"

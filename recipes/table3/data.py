@@ -19,9 +19,8 @@ from fairseq.data.data_utils import load_indexed_dataset
 
 from recipes.common.files import write_whole
 from t2017_plugin.errors import UsageError
-from t2017_plugin.scoring.parallel_text import ParallelText, find_parallel_text
-from t2017_plugin.text.pipeline import TextPipeline
-from t2017_plugin.text.settings import TextSettings
+from t2017_plugin.scoring.run import ParallelText, find_parallel_text
+from t2017_plugin.text.pipeline import TextPipeline, TextSettings
 
 SUBSET = "valid"
 

@@ -18,7 +18,7 @@ languages_of() {
     local sides
     sides=$(python -c 'import sys
 from t2017_plugin.errors import UsageError
-from t2017_plugin.text.settings import load_text_settings
+from t2017_plugin.text.pipeline import load_text_settings
 try:
     settings = load_text_settings(sys.argv[1])
 except UsageError as error:

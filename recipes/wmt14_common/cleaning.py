@@ -16,8 +16,7 @@ from dataclasses import dataclass, field
 
 from recipes.wmt14_common.archives import RawPair
 from recipes.wmt14_common.corpora import Limits
-from t2017_plugin.text.pipeline import TextPipeline
-from t2017_plugin.text.settings import TextSettings
+from t2017_plugin.text.pipeline import TextPipeline, TextSettings
 
 MENDED = "mended (control characters)"
 

@@ -119,7 +119,7 @@ def _codes(job: Job, training: list[str]) -> None:
 
     def work() -> None:
         from recipes.wmt14_common import units
-        from t2017_plugin.text.settings import TextSettings
+        from t2017_plugin.text.pipeline import TextSettings
 
         counted = units.count_words(files, job.workers)
         print(f"learning BPE from {len(counted):,} different words", flush=True)

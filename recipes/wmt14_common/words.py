@@ -14,7 +14,7 @@ from recipes.wmt14_common.cleaning import Cleaned, Cleaner
 from recipes.wmt14_common.corpora import Corpus, Limits
 from recipes.wmt14_common.parallel import PORTION, Progress, in_order
 from t2017_plugin.files import decode_line, whole_or_nothing
-from t2017_plugin.scoring.sgm import SUFFIXES, read_sgm
+from t2017_plugin.scoring.texts import SUFFIXES, read_sgm
 
 
 class _Worker:

@@ -9,23 +9,24 @@ being added. The optimiser's state, twice the size of the model, is neither read
 from __future__ import annotations
 
 import copy
+import hashlib
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
-from t2017_plugin.checkpoints.loading import load_checkpoint, num_updates, settings
-from t2017_plugin.checkpoints.selection import refuse_duplicates
+from t2017_plugin.checkpoints.loading import load_checkpoint, num_updates, stored_settings
 from t2017_plugin.errors import UsageError
 from t2017_plugin.files import whole_or_nothing
-from t2017_plugin.paper.averaging import RunningMean
+from t2017_plugin.paper.averaging import RunningMean, is_averaged
 
-# Settings that change what the weights mean though not always their shapes; dropout, seeds and paths may differ
-# within a run.
+# Settings that change what the weights mean though not always their shapes; dropout, seeds and
+# paths may differ within a run.
 ARCHITECTURE_SETTING = re.compile(
     r"_name|arch|share_.*|d_model|d_ff|d_k|d_v|positions|sinusoid|embeddings|attention_bias|decoder_start|layer_norm_eps"
     r"|target_space_embedding|layernorm_embedding"
@@ -82,9 +83,12 @@ def _average(files: list[Path]) -> tuple[dict[str, Any], AverageReport]:
         _refuse_other_architecture(architecture, _architecture(state), files[0], path)
         updates.append(num_updates(state))
         is_newest = updates[-1] == max(updates)
-        mean.add(state["model"], is_newest)
-        digest = b""
-        first = known.setdefault((updates[-1], digest), path)
+        try:
+            mean.add(state["model"], is_newest)
+        except ValueError as error:
+            why = f"{path} and {files[0]} are not checkpoints of one model" if path != files[0] else str(path)
+            raise UsageError(f"{why}: {error}; leave it out") from error
+        first = known.setdefault((updates[-1], digest(state["model"])), path)
         if first is not path:
             raise UsageError(
                 f"{path} holds the same weights as {first} (update {updates[-1]}); name each checkpoint once"
@@ -97,8 +101,21 @@ def _average(files: list[Path]) -> tuple[dict[str, Any], AverageReport]:
     return newest, AverageReport(files, updates)
 
 
+def digest(model: Mapping[str, Tensor]) -> bytes:
+    """Compute a digest of the weights of a state, equal only for equal weights.
+
+    Shape:
+        any
+    """
+    result = hashlib.blake2b(digest_size=16)
+    for tensor in model.values():
+        if is_averaged(tensor):
+            result.update(tensor.detach().reshape(-1).contiguous().view(torch.uint8).numpy().data)
+    return result.digest()
+
+
 def _architecture(state: dict[str, Any]) -> dict[str, Any]:
-    stored = settings(state, "model")
+    stored = stored_settings(state, "model")
     return {key: value for key, value in stored.items() if ARCHITECTURE_SETTING.fullmatch(key)}
 
 
@@ -110,7 +127,7 @@ def _refuse_other_architecture(first: dict[str, Any], other: dict[str, Any], fir
 
 
 def _without_large_parts(state: dict[str, Any]) -> dict[str, Any]:
-    """All but model and optimiser, copied, so that the file behind the tensors can be let go."""
+    """Return all but model and optimiser, copied, so that the file behind the tensors can be let go."""
     rest = {key: None if key in OPTIMISER_STATES else value for key, value in state.items() if key != "model"}
     extra = rest.get("extra_state") or {}
     rest["extra_state"] = {key: value for key, value in extra.items() if key not in MODEL_COPIES}
@@ -119,3 +136,78 @@ def _without_large_parts(state: dict[str, Any]) -> dict[str, Any]:
         {key: value for key, value in entry.items() if key != "optimizer"} for entry in history
     ]
     return copy.deepcopy(rest)
+
+
+# --- Which checkpoints --------------------------------------------------------------------------
+#
+# Which checkpoints of a run to average: the last N update checkpoints, or epoch checkpoints.
+#
+# fairseq-train names what it saves every ``--save-interval-updates``
+# checkpoint_<epoch>_<updates>.pt, and what it saves at the end of an epoch checkpoint<epoch>.pt. An
+# update checkpoint that falls on the end of an epoch exists only under the epoch's name.
+
+# By kind: what the name looks like, and how to recognise it. The last group counts updates or
+# epochs.
+KINDS = {
+    "update": ("checkpoint_<epoch>_<updates>.pt", re.compile(r"checkpoint_\d+_(\d+)\.pt")),
+    "epoch": ("checkpoint<epoch>.pt", re.compile(r"checkpoint(\d+)\.pt")),
+}
+
+
+def checkpoints_of(folder: Path, kind: str) -> list[Path]:
+    """Return the checkpoints of a kind in a folder, in the order of their updates or epochs."""
+    _, name = KINDS[kind]
+    found = [(int(match[1]), path) for path in folder.iterdir() if (match := name.fullmatch(path.name))]
+    return [path for _, path in sorted(found)]
+
+
+def checkpoint_folder(run: Path) -> Path:
+    """Return where the checkpoints of a run are: the folder itself, or below it as the recipes write them."""
+    for folder in (run, run / "checkpoints", run / "t2017" / "checkpoints"):
+        if folder.is_dir() and any(checkpoints_of(folder, kind) for kind in KINDS):
+            return folder
+    return run
+
+
+def last_checkpoints(folder: str | os.PathLike[str], last: int, by: str = "update") -> list[Path]:
+    """Return the last ``last`` checkpoints of a run, oldest first.
+
+    Args:
+        folder: the checkpoints' folder, or a recipe's run that has it inside.
+        by: ``"update"``, those saved every so many updates, or ``"epoch"``, those of the end of epochs.
+
+    Raises:
+        UsageError: the folder does not exist or holds fewer; the line says how many of both kinds there are.
+    """
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise UsageError(f"{folder} is not a folder of checkpoints")
+    if last < 1:
+        raise UsageError(f"--last {last}: at least one checkpoint is needed")
+    folder = checkpoint_folder(folder)
+    found = checkpoints_of(folder, by)
+    if len(found) < last:
+        other = "epoch" if by == "update" else "update"
+        others = len(checkpoints_of(folder, other))
+        advice = f"; with --by {other} there are {others} ({KINDS[other][0]})" if others else ""
+        raise UsageError(
+            f"{folder} holds {len(found)} {by} checkpoints ({KINDS[by][0]}), {last} were asked for{advice}"
+        )
+    return found[-last:]
+
+
+def refuse_duplicates(paths: list[Path]) -> None:
+    """Refuse a list that names one file twice, also through links.
+
+    Raises:
+        UsageError: naming both entries.
+    """
+    seen: dict[tuple[int, int], Path] = {}
+    for path in paths:
+        try:
+            status = path.stat()
+        except FileNotFoundError as error:
+            raise UsageError(f"{path}: no such checkpoint file") from error
+        first = seen.setdefault((status.st_dev, status.st_ino), path)
+        if first is not path:
+            raise UsageError(f"{path} is the same file as {first}; an average takes each checkpoint once")

@@ -5,16 +5,18 @@ from __future__ import annotations
 import argparse
 import math
 
+from t2017_plugin.paper.config import Search
+
 
 def at_least_one(text: str) -> int:
-    """A whole number from 1 on, for argparse."""
+    """Read a whole number from 1 on, for argparse."""
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 on")
     return int(text)
 
 
 def positive(text: str) -> float:
-    """A number above 0, for argparse."""
+    """Read a number above 0, for argparse."""
     number = _number(text)
     if not 0.0 < number < math.inf:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number above 0")
@@ -22,7 +24,7 @@ def positive(text: str) -> float:
 
 
 def not_negative(text: str) -> float:
-    """A number from 0 on, for argparse."""
+    """Read a number from 0 on, for argparse."""
     number = _number(text)
     if not 0.0 <= number < math.inf:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number from 0 on")
@@ -36,8 +38,8 @@ def _number(text: str) -> float:
         return math.nan
 
 
-def add_search_arguments(parser: argparse.ArgumentParser, beam: int, alpha: float, max_tokens: int) -> None:
-    """The model, its data, and the search, for commands that turn lines of stdin into lines of stdout."""
+def add_search_arguments(parser: argparse.ArgumentParser, search: Search, max_tokens: int) -> None:
+    """Declare the model, its data and the search, for commands that turn lines of stdin into lines of stdout."""
     parser.add_argument(
         "--checkpoint",
         required=True,
@@ -47,10 +49,10 @@ def add_search_arguments(parser: argparse.ArgumentParser, beam: int, alpha: floa
     )
     parser.add_argument("--data-bin", required=True, metavar="DIR", help="the binarised data it was trained on")
     parser.add_argument(
-        "--beam", type=at_least_one, default=beam, metavar="N", help="width of the search (default: %(default)s)"
+        "--beam", type=at_least_one, default=search.beam, metavar="N", help="width of the search (default: %(default)s)"
     )
     parser.add_argument(
-        "--alpha", type=not_negative, default=alpha, metavar="A", help="length penalty (default: %(default)s)"
+        "--alpha", type=not_negative, default=search.alpha, metavar="A", help="length penalty (default: %(default)s)"
     )
     parser.add_argument(
         "--max-tokens",
@@ -63,7 +65,7 @@ def add_search_arguments(parser: argparse.ArgumentParser, beam: int, alpha: floa
 
 
 def add_device_arguments(parser: argparse._ActionsContainer) -> None:
-    """Where and in what precision a model computes, for all commands that search."""
+    """Declare where and in what precision a model computes, for all commands that search."""
     parser.add_argument("--cpu", action="store_true", help="do not use a GPU")
     parser.add_argument(
         "--precision",

@@ -2,6 +2,8 @@
 
 import argparse
 
+from t2017_plugin.differences import report
+
 DESCRIPTION = """\
 Build the paper's model, its variants and stock fairseq's, run them, and say where they differ and by how much: norm,
 positions, biases, initial weights, dropout sites, decoder start, label smoothing, learning rate, Adam, penalty, search,
@@ -18,8 +20,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Measure and print."""
-    from t2017_plugin.differences import report
-
     groups = report.audit()
     if args.json:
         print(report.as_json(groups))

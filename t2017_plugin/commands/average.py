@@ -6,6 +6,10 @@ import argparse
 import sys
 from pathlib import Path
 
+from t2017_plugin.checkpoints.averaging import average_checkpoints, last_checkpoints
+from t2017_plugin.checkpoints.loading import load_checkpoint, num_updates
+from t2017_plugin.errors import UsageError
+
 DESCRIPTION = """\
 Average checkpoints of one run (paper, section 6.1: the last 5 for base, the last 20 for big).
 
@@ -18,9 +22,9 @@ under extra_state["t2017_average"].
 """
 EPILOG = """\
 examples:
-  t2017 average --last 5 --output avg.pt checkpoints/
-  t2017 average --last 3 --by epoch --output avg.pt checkpoints/
-  t2017 average --output avg.pt checkpoints/checkpoint_9_900.pt checkpoints/checkpoint_10_1000.pt
+  t2017 average --last 5 --output average.pt checkpoints/
+  t2017 average --last 3 --by epoch --output average.pt checkpoints/
+  t2017 average --output average.pt checkpoints/checkpoint_9_900.pt checkpoints/checkpoint_10_1000.pt
 """
 
 
@@ -31,17 +35,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--last", type=int, metavar="N", help="average the last N checkpoints of the folder CKPT")
     parser.add_argument(
         "--by",
-        choices=("update", "minutes", "epoch"),
-        help="with --last, only those that were saved every N updates (--save-interval-updates), every N minutes "
-        "(--save-interval-minutes) or at the end of epochs (default: by update or by minutes)",
+        choices=("update", "epoch"),
+        default=None,
+        help="with --last: checkpoints saved every N updates, the default, or at the end of epochs",
     )
     parser.set_defaults(wrong_call=parser.error)
 
 
 def run(args: argparse.Namespace) -> int:
     """Average, and print which files were taken with their update numbers."""
-    from t2017_plugin.checkpoints.averaging import average_checkpoints
-
     files = _chosen(args)
     report = average_checkpoints(files, args.output)
     for path, updates in zip(report.files, report.updates, strict=True):
@@ -55,19 +57,17 @@ def run(args: argparse.Namespace) -> int:
 
 def _note_newer(folder: Path, taken: int) -> None:
     """Say so when the run went on after the last checkpoint taken: its last update may be an epoch's last."""
-    from t2017_plugin.checkpoints.loading import load_checkpoint, num_updates
-
     newest = folder / "checkpoint_last.pt"
     if newest.exists() and (updates := num_updates(load_checkpoint(newest))) > taken:
-        told = f"note: {newest} is of update {updates:,}, after the last one taken ({taken:,})"
-        print(f"{told}; name the files to take it as well", file=sys.stderr)
+        print(
+            f"note: {newest} is of update {updates:,}, after the last one taken ({taken:,}); "
+            "name the files to take it as well",
+            file=sys.stderr,
+        )
 
 
 def _chosen(args: argparse.Namespace) -> list[Path]:
-    """The files that a call means, oldest first when they come from a folder."""
-    from t2017_plugin.checkpoints.selection import last_checkpoints
-    from t2017_plugin.errors import UsageError
-
+    """Return the files that a call means, oldest first when they come from a folder."""
     paths = [Path(path) for path in args.checkpoints]
     if args.last is None:
         folders = [path for path in paths if path.is_dir()]
@@ -78,4 +78,4 @@ def _chosen(args: argparse.Namespace) -> list[Path]:
         return paths
     if len(paths) > 1:
         raise UsageError(f"--last takes one folder, {len(paths)} paths were named")
-    return last_checkpoints(paths[0], args.last, args.by or "any")
+    return last_checkpoints(paths[0], args.last, args.by or "update")

@@ -100,7 +100,7 @@ def run_folder(path: Path) -> Path:
 
 def of_run(args: argparse.Namespace) -> dict[str, Any]:
     """A run, from its log and a checkpoint."""
-    from t2017_plugin.checkpoints.loading import load_checkpoint, settings
+    from t2017_plugin.checkpoints.loading import load_checkpoint
     from t2017_plugin.errors import UsageError
     from t2017_plugin.experiments import cost
     from t2017_plugin.experiments.batches import read_lengths
@@ -115,7 +115,7 @@ def of_run(args: argparse.Namespace) -> dict[str, Any]:
     if not found:
         raise UsageError(f"{folder} holds no checkpoint to read the model's sizes from")
     state = load_checkpoint(found[0])
-    sizes = settings(state, "model")
+    sizes = stored_settings(state, "model")
     table = state["model"].get("decoder.output.weight")
     if table is None or "d_k" not in sizes:
         raise UsageError(f"{found[0]} is not a model of this plugin, whose products are counted here")

@@ -21,6 +21,7 @@ from types import FrameType, ModuleType
 
 from t2017_plugin import commands
 from t2017_plugin.errors import UsageError
+from t2017_plugin.fairseq_side.registration import register
 from t2017_plugin.version import __version__
 
 DESCRIPTION = "Tools around the Transformer of 2017 for fairseq: each command has its own --help."
@@ -44,8 +45,18 @@ COMMANDS = {
 }
 
 
+# These need neither torch nor fairseq.
+LIGHT = ("plot", "trees", "user-dir")
+
+
 def load_command(name: str) -> ModuleType:
-    """Import the module of one command, and with it what it needs."""
+    """Import the module of one command, and with it what it needs.
+
+    Raises:
+        UsageError: torch or fairseq cannot be imported.
+    """
+    if name not in LIGHT:
+        register()
     return importlib.import_module(f"{commands.__name__}.{name.replace('-', '_')}")
 
 

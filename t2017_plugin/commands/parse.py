@@ -7,11 +7,11 @@ import sys
 
 from t2017_plugin.commands.arguments import add_search_arguments
 from t2017_plugin.commands.translate import Progress, warn_undecodable
+from t2017_plugin.files import LineInput
 from t2017_plugin.paper.config import PARSING_SEARCH
 from t2017_plugin.parsing.linearisation import Repairs
 from t2017_plugin.parsing.parser import Parser, treebank_tokens
 from t2017_plugin.parsing.trees import one_line
-from t2017_plugin.text.line_input import LineInput
 
 DESCRIPTION = f"""\
 Parse sentences: every line of stdin gives one line of stdout, in order, whatever it holds: a bracketed tree with
@@ -31,7 +31,7 @@ examples:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``t2017 parse``."""
-    add_search_arguments(parser, beam=PARSING_SEARCH.beam, alpha=PARSING_SEARCH.alpha, max_tokens=1000)
+    add_search_arguments(parser, PARSING_SEARCH, max_tokens=1000)
     parser.add_argument(
         "--tokenize", action="store_true", help="the sentences are raw text: make treebank tokens first"
     )

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 import sys
 from collections.abc import Sequence
 from typing import Any
 
+from sacremoses.corpus import NonbreakingPrefixes
+
 from t2017_plugin.commands.arguments import add_device_arguments
+from t2017_plugin.paper.config import AVERAGED, AVERAGED_BIG, TRANSLATION_SEARCH
+from t2017_plugin.scoring.bleu import Bleu, check_alignment, chrf_score, paper_score, sacrebleu_score
+from t2017_plugin.scoring.run import find_parallel_text, load_averaged, translate_test_set
+from t2017_plugin.scoring.texts import check_expected_lines, looks_tokenised, read_generate_log, read_text
+from t2017_plugin.text.pipeline import TextPipeline, moses_detokenize
+from t2017_plugin.text.translator import Translator
 
 DESCRIPTION = """\
 Score a translation against a reference, both as raw (detokenised) text, a sentence a line or WMT's .sgm. Printed are
@@ -51,13 +60,27 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     text.add_argument("--detokenize", action="store_true", help="the translation is Moses tokens: join them first")
     a_run = parser.add_argument_group("to score a run")
     a_run.add_argument("--data-bin", metavar="DIR", help="the binarised data it was trained on")
-    a_run.add_argument("--last", type=int, default=5, metavar="N", help="average the last N (default: %(default)s)")
+    a_run.add_argument(
+        "--last", type=int, default=AVERAGED, metavar="N", help="average the last N (default: %(default)s)"
+    )
     a_run.add_argument("--subset", default="test", metavar="NAME", help="what to translate (default: %(default)s)")
     a_run.add_argument(
         "--source", metavar="FILE", help="raw source; without it and --ref: DIR/raw, or what is binarised"
     )
-    a_run.add_argument("--beam", type=int, default=4, metavar="N", help="width of the search (default: %(default)s)")
-    a_run.add_argument("--alpha", type=float, default=0.6, metavar="A", help="length penalty (default: %(default)s)")
+    a_run.add_argument(
+        "--beam",
+        type=int,
+        default=search.beam,
+        metavar="N",
+        help="width of the search (default: %(default)s)",
+    )
+    a_run.add_argument(
+        "--alpha",
+        type=float,
+        default=search.alpha,
+        metavar="A",
+        help="length penalty (default: %(default)s)",
+    )
     add_device_arguments(a_run)
     parser.add_argument(
         "--normalise-punctuation",
@@ -81,10 +104,6 @@ def run(args: argparse.Namespace) -> int:
 
 def score_texts(args: argparse.Namespace) -> int:
     """Read, check and score a translation."""
-    from t2017_plugin.scoring.bleu import check_alignment
-    from t2017_plugin.scoring.texts import check_expected_lines, looks_tokenised, read_generate_log, read_text
-    from t2017_plugin.text.pipeline import moses_detokenize
-
     references = read_text(args.ref)
     check_expected_lines(references, args.ref, args.expect_lines)
     path = args.hyp or args.from_generate
@@ -102,12 +121,6 @@ def score_texts(args: argparse.Namespace) -> int:
 
 def score_run(args: argparse.Namespace) -> int:
     """Average, translate and score."""
-    from t2017_plugin.scoring.parallel_text import find_parallel_text
-    from t2017_plugin.scoring.run import load_averaged, translate_test_set
-    from t2017_plugin.scoring.texts import check_expected_lines
-    from t2017_plugin.text.pipeline import TextPipeline
-    from t2017_plugin.text.translator import Translator
-
     pipeline = TextPipeline.load(args.data_bin)
     test_set = find_parallel_text(args.data_bin, args.subset, pipeline, args.source, args.ref)
     check_expected_lines(test_set.references, test_set.origin, args.expect_lines)
@@ -123,10 +136,10 @@ def score_run(args: argparse.Namespace) -> int:
             precision=args.precision,
         ),
     )
-    if averaged < 2 and (args.beam, args.alpha) == (4, 0.6):
+    if averaged < 2 and (args.beam, args.alpha) == (TRANSLATION_SEARCH.beam, TRANSLATION_SEARCH.alpha):
         print(
-            f"warning: {model} is not an average, and the paper's BLEU is of one: the last 5 checkpoints for base, "
-            "20 for big (t2017 average, or name the run's folder)",
+            f"warning: {model} is not an average, and the paper's BLEU is of one: the last {AVERAGED} checkpoints for "
+            f"base, {AVERAGED_BIG} for big (t2017 average, or name the run's folder)",
             file=sys.stderr,
         )
     hypotheses = translate_test_set(translator, test_set)
@@ -140,13 +153,7 @@ def score_run(args: argparse.Namespace) -> int:
 def scores_of(
     hypotheses: Sequence[str], references: Sequence[str], target_lang: str, normalised_too: bool = False
 ) -> dict[str, Any]:
-    """All scores of raw texts as plain data, for JSON."""
-    import dataclasses
-
-    from sacremoses.corpus import NonbreakingPrefixes
-
-    from t2017_plugin.scoring.bleu import chrf_score, paper_score, sacrebleu_score
-
+    """Return all scores of raw texts as plain data, for JSON."""
     if target_lang not in NonbreakingPrefixes().available_langs.values():
         print(
             f"warning: Moses has no rules for {target_lang!r}: the paper's BLEU is of tokens made by English ones",
@@ -168,8 +175,6 @@ def scores_of(
 
 def print_scores(scores: dict[str, Any], as_json: bool = False) -> None:
     """Print scores, a labelled line each with its signature below, or as JSON."""
-    from t2017_plugin.scoring.bleu import Bleu
-
     if as_json:
         print(json.dumps(scores, indent=2))
         return

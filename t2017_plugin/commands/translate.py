@@ -6,12 +6,14 @@ import argparse
 import sys
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from t2017_plugin.commands.arguments import add_search_arguments, at_least_one
-
-if TYPE_CHECKING:
-    from t2017_plugin.text.translator import Hypothesis, Translator
+from t2017_plugin.errors import UsageError
+from t2017_plugin.files import LineInput
+from t2017_plugin.paper.config import TRANSLATION_SEARCH
+from t2017_plugin.parsing.symbols import form_of
+from t2017_plugin.text.translator import Hypothesis, Translator
 
 DESCRIPTION = """\
 Translate raw text: every line of stdin gives one line of stdout, in order, whatever it holds (a line without words
@@ -26,8 +28,8 @@ gives up to N lines, each LINE NUMBER<tab>[SCORE<tab>]TEXT, the best first.
 """
 EPILOG = """\
 examples:
-  t2017 translate --checkpoint avg.pt --data-bin data-bin < raw.en > raw.de
-  echo "Hello ." | t2017 translate --checkpoint avg.pt --data-bin data-bin --nbest 4 --scores
+  t2017 translate --checkpoint average.pt --data-bin data-bin < raw.en > raw.de
+  echo "Hello ." | t2017 translate --checkpoint average.pt --data-bin data-bin --nbest 4 --scores
 """
 UNKNOWN_SHARE = 0.01
 PROGRESS_SECONDS = 10.0
@@ -35,7 +37,7 @@ PROGRESS_SECONDS = 10.0
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``t2017 translate``."""
-    add_search_arguments(parser, beam=4, alpha=0.6, max_tokens=4000)
+    add_search_arguments(parser, TRANSLATION_SEARCH, max_tokens=4000)
     parser.add_argument("--nbest", type=at_least_one, default=1, metavar="N", help="print the best N, at most the beam")
     parser.add_argument("--scores", action="store_true", help="print scores before the text")
     parser.add_argument("--tokenized", action="store_true", help="print Moses tokens rather than joined text")
@@ -51,9 +53,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Translate stdin to stdout."""
-    from t2017_plugin.text.line_input import LineInput
-    from t2017_plugin.text.translator import Translator
-
     if args.nbest > args.beam:
         args.wrong_call(f"--nbest {args.nbest} is more than --beam {args.beam}")
     translator = Translator.load(
@@ -87,9 +86,6 @@ def refuse_parser(translator: Translator, args: argparse.Namespace) -> None:
     Raises:
         UsageError: it does.
     """
-    from t2017_plugin.errors import UsageError
-    from t2017_plugin.parsing.symbols import form_of
-
     if form_of(translator.task.target_dictionary.symbols):
         raise UsageError(f"{args.checkpoint[0]} writes trees: use t2017 parse (with --linearised for its symbols)")
 

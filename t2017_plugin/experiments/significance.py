@@ -18,7 +18,7 @@ from tqdm import tqdm
 from t2017_plugin.errors import UsageError
 from t2017_plugin.experiments.arms import Arm
 from t2017_plugin.experiments.runs import Run
-from t2017_plugin.scoring.tokenised import paper_tokens
+from t2017_plugin.scoring.bleu import paper_tokens
 
 SACREBLEU, PAPER, CHRF2 = "sacreBLEU", "paper's BLEU", "chrF2"
 # Two versions of sacrebleu may round differently; another translation is further off.

@@ -8,6 +8,7 @@ split tokens, later ones sacreBLEU.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -15,7 +16,7 @@ from sacrebleu.metrics import BLEU, CHRF
 from sacrebleu.metrics.bleu import BLEUScore
 
 from t2017_plugin.errors import UsageError
-from t2017_plugin.scoring.tokenised import SPLIT_LANGUAGES, paper_tokens
+from t2017_plugin.text.pipeline import moses_tokenize, normalise_punctuation
 
 
 @dataclass(frozen=True)
@@ -95,3 +96,30 @@ def chrf_score(hypotheses: Sequence[str], references: Sequence[str]) -> tuple[fl
     """ChrF2 of the raw texts, and its signature."""
     metric = CHRF()
     return metric.corpus_score(list(hypotheses), [list(references)]).score, str(metric.get_signature())
+
+
+# --- The paper's tokens -------------------------------------------------------------------------
+#
+# The text that the paper's BLEU is computed on (the authors' get_ende_bleu.sh).
+#
+# Moses tokens (tokenizer.perl with its default escaping) of hypothesis and reference, and for
+# German every hyphen between two characters that are not spaces set apart:
+#
+#     s{(\S)-(\S)}{$1 ##AT##-##AT## $2}g
+#
+# The substitution does not overlap: x-y-z becomes x ##AT##-##AT## y-z.
+
+HYPHEN_IN_WORD = re.compile(r"(\S)-(\S)")
+# English-German only: the authors' script is for that pair, and nothing is split for French.
+SPLIT_LANGUAGES = ("de",)
+
+
+def split_compounds(tokens: str) -> str:
+    """Set the hyphens inside words apart, as get_ende_bleu.sh does."""
+    return HYPHEN_IN_WORD.sub(r"\1 ##AT##-##AT## \2", tokens)
+
+
+def paper_tokens(line: str, language: str, normalise: bool = False) -> str:
+    """Turn a raw line into what the paper's BLEU counts, with ``normalise`` after making its punctuation plain."""
+    tokens = moses_tokenize(normalise_punctuation(line, language) if normalise else line, language)
+    return split_compounds(tokens) if language in SPLIT_LANGUAGES else tokens

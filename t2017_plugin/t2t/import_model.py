@@ -23,7 +23,7 @@ from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from omegaconf import OmegaConf
 from torch import Tensor
 
-from t2017_plugin.checkpoints.for_inference import load_for_inference
+from t2017_plugin.checkpoints.loading import load_for_inference
 from t2017_plugin.errors import UsageError
 from t2017_plugin.fairseq_side.dictionary import EOS, PAD, T2TDictionary, placeholder
 from t2017_plugin.fairseq_side.registration import register
@@ -40,7 +40,7 @@ from t2017_plugin.t2t.variables import (
     read_variables,
 )
 from t2017_plugin.t2t.weights import convert_variables
-from t2017_plugin.text.settings import TextSettings
+from t2017_plugin.text.pipeline import TextSettings
 
 CHECKPOINT = "checkpoint.pt"
 CODES = "codes"

@@ -13,13 +13,14 @@ from typing import BinaryIO
 from t2017_plugin.errors import UsageError
 from t2017_plugin.files import BYTE_ORDER_MARK, decode_line, without_line_ends
 from t2017_plugin.text.pipeline import (
+    CHOICES,
     SubwordUnits,
+    TextSettings,
     moses_detokenize,
     moses_tokenize,
     normalise_punctuation,
     remove_bpe,
 )
-from t2017_plugin.text.settings import CHOICES, TextSettings
 
 
 def build_parser() -> argparse.ArgumentParser:

@@ -1,7 +1,7 @@
 """Raw text in, raw text out: one or several trained models with the text pipeline of its data and the task's search.
 
     from t2017_plugin import Translator
-    Translator.load("avg.pt", data_bin="data-bin").translate(["Hello ."])
+    Translator.load("average.pt", data_bin="data-bin").translate(["Hello ."])
 
 Every line gives exactly one line, in order, whatever it holds; a line without words gives an empty one. Lines are
 batched by length, and the search sees to it that nothing depends on the other lines of a batch.
@@ -16,11 +16,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from fairseq.data.data_utils import collate_tokens
 from torch import Tensor
 
+from t2017_plugin.checkpoints.loading import load_ensemble
 from t2017_plugin.errors import UsageError
 from t2017_plugin.files import without_line_ends
-from t2017_plugin.text.pieces import LONGEST_PIECE, cut_into_pieces
 from t2017_plugin.text.pipeline import TextPipeline
 
 
@@ -117,7 +118,6 @@ class Translator:
         Raises:
             UsageError: a file is missing or damaged, or checkpoint and data-bin do not belong together.
         """
-        from t2017_plugin.checkpoints.for_inference import load_ensemble
 
         checkpoints = [checkpoint] if isinstance(checkpoint, (str, os.PathLike)) else list(checkpoint)
         pipeline = TextPipeline.load(data_bin)
@@ -212,7 +212,6 @@ class Translator:
 
     def _search(self, generator: Any, batch: Sequence[_Piece]) -> list[list[_Found]]:
         """The hypotheses of a batch, best first."""
-        from fairseq.data.data_utils import collate_tokens
 
         left = bool(getattr(self.task.cfg, "left_pad_source", False))
         tokens = collate_tokens([piece.tokens for piece in batch], self.dictionary.pad(), left_pad=left)
@@ -240,3 +239,41 @@ class Translator:
             finished = all(part[rank].finished for part in parts)
             joined.append(Hypothesis(without_line_ends(text), without_line_ends(words), score, finished))
         return joined
+
+
+# --- Very long lines ----------------------------------------------------------------------------
+#
+# Very long lines in pieces that a model can take.
+#
+# Attention needs memory with the square of a line's length, and a model has learned nothing about
+# lines much longer than those it was trained on (training pairs end at about 250 tokens). A line of
+# more units than ``LONGEST_PIECE`` is cut at sentence ends if there are any, else between words.
+
+LONGEST_PIECE = 512  # units, EOS included
+SENTENCE_ENDS = (".", "!", "?", "...", ";", ":", "。", "！", "？")
+SEPARATOR = "@@"
+
+
+def cut_into_pieces(units: Sequence[str], longest: int) -> list[Sequence[str]]:
+    """Cut units into pieces of at most ``longest``; joined they are the same units. No units give no piece."""
+    pieces = []
+    start = 0
+    while len(units) - start > longest:
+        end = _cut(units, start, longest)
+        pieces.append(units[start:end])
+        start = end
+    if start < len(units):
+        pieces.append(units[start:])
+    return pieces
+
+
+def _cut(units: Sequence[str], start: int, longest: int) -> int:
+    """Where the piece from ``start`` ends: after the last sentence end of its second half, else after the last word."""
+    limit, half = start + longest, start + longest // 2
+    for end in range(limit, half, -1):
+        if units[end - 1] in SENTENCE_ENDS:
+            return end
+    for end in range(limit, half, -1):
+        if not units[end - 1].endswith(SEPARATOR):
+            return end
+    return limit

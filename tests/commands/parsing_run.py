@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from recipes.wsj_parsing import corpus, units
-from t2017_plugin.text.settings import TextSettings
+from t2017_plugin.text.pipeline import TextSettings
 from tests.commands.fairseq_runs import PLUGIN, QUIET, TINY, run_here
 
 SPLITS = ("train", "valid", "test")

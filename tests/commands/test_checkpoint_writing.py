@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from benchmarks import crash
-from t2017_plugin.checkpoints.selection import last_checkpoints
+from t2017_plugin.checkpoints.averaging import last_checkpoints
 from t2017_plugin.commands.main import main
 from t2017_plugin.errors import UsageError
 from t2017_plugin.fairseq_side.patches import (

@@ -14,7 +14,7 @@ from t2017_plugin.checkpoints.loading import load_checkpoint, num_updates
 from t2017_plugin.commands import main as cli
 from t2017_plugin.fairseq_side.model import T2017Transformer
 from t2017_plugin.fairseq_side.settings import T2017TransformerConfig
-from t2017_plugin.text.settings import TextSettings
+from t2017_plugin.text.pipeline import TextSettings
 from tests.commands.fairseq_runs import generation, run, run_here, training
 
 

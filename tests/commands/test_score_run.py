@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from t2017_plugin.commands import main as cli
-from t2017_plugin.text.settings import TextSettings
+from t2017_plugin.text.pipeline import TextSettings
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ import torch
 from t2017_plugin import Translator
 from t2017_plugin.commands import main as cli
 from t2017_plugin.errors import UsageError
-from t2017_plugin.text.settings import TextSettings
+from t2017_plugin.text.pipeline import TextSettings
 from tests.commands.fairseq_runs import generation, run_here, sentences
 
 SOURCES = [pair[0] for pair in sentences("test")]

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from t2017_plugin.scoring.tokenised import split_compounds
+from t2017_plugin.scoring.bleu import split_compounds
 from tests.parity import t2t_ours, t2t_pieces, t2t_search
 from tests.parity.t2t_golden import FILES, FOLDER, KINDS, PIECES, assert_matches, cases, kind_of, load
 

@@ -9,8 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from t2017_plugin.checkpoints.for_inference import load_for_inference
-from t2017_plugin.checkpoints.loading import load_checkpoint, num_updates, settings
+from t2017_plugin.checkpoints.loading import load_checkpoint, load_for_inference, num_updates
 from t2017_plugin.commands import main as cli
 from tests.parity import t2t_golden
 from tests.parity.t2t_random import SHAPES, random_model
@@ -116,9 +115,9 @@ def test_what_is_stored(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     # One table, stored once.
     tables = ("encoder.embedding.weight", "decoder.embedding.weight", "decoder.output.weight")
     assert len({state["model"][name].data_ptr() for name in tables}) == 1
-    assert settings(state, "task")["_name"] == "t2017_translation"
-    stored = settings(state, "model")
+    assert stored_settings(state, "task")["_name"] == "t2017_translation"
+    stored = stored_settings(state, "model")
     for name in ("layers", "d_model", "d_ff", "heads", "d_k", "d_v", "embeddings", "attention_bias", "decoder_start"):
         assert stored[name] == getattr(model.config, name), name
     assert (stored["sinusoid"], stored["layer_norm_eps"]) == ("t2t", 1e-6)
-    assert settings(state, "criterion")["smoothing_over"] == "others"
+    assert stored_settings(state, "criterion")["smoothing_over"] == "others"

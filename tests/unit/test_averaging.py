@@ -10,9 +10,8 @@ import pytest
 import torch
 from fairseq.data import Dictionary
 
-from t2017_plugin.checkpoints.averaging import average_checkpoints
+from t2017_plugin.checkpoints.averaging import average_checkpoints, last_checkpoints
 from t2017_plugin.checkpoints.loading import load_checkpoint
-from t2017_plugin.checkpoints.selection import last_checkpoints
 from t2017_plugin.errors import UsageError
 from t2017_plugin.fairseq_side.architectures import architecture_settings as settings
 from t2017_plugin.fairseq_side.model import T2017Transformer

@@ -5,8 +5,8 @@ import threading
 
 import pytest
 
+from t2017_plugin.files import LineInput
 from t2017_plugin.text import line_input
-from t2017_plugin.text.line_input import LineInput
 
 TEXT = "one\n\n \u2028two\x85\x0cthree\nCRLF\r\nlast without end"
 LINES = ["one", "", " \u2028two\x85\x0cthree", "CRLF\r", "last without end"]

@@ -10,7 +10,7 @@ import torch
 from fairseq.logging import meters
 from omegaconf import OmegaConf
 
-from t2017_plugin.checkpoints.loading import load_checkpoint, num_updates, settings
+from t2017_plugin.checkpoints.loading import load_checkpoint, num_updates
 from t2017_plugin.errors import UsageError
 
 
@@ -78,11 +78,11 @@ def test_tied_weights_are_one_tensor_again(tmp_path):
 def test_settings_of_new_and_old_files():
     new = state()
     assert num_updates(new) == 7
-    assert settings(new, "model") == {"arch": "transformer", "dropout": 0.1}
-    assert settings(new, "task") == {"_name": "translation"}
+    assert stored_settings(new, "model") == {"arch": "transformer", "dropout": 0.1}
+    assert stored_settings(new, "task") == {"_name": "translation"}
     old = {"args": argparse.Namespace(arch="transformer", task="translation"), "model": {}}
     assert num_updates(old) == 0
-    assert settings(old, "model")["task"] == "translation"
+    assert stored_settings(old, "model")["task"] == "translation"
 
 
 def cut(content, share):

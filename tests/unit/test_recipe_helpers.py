@@ -8,8 +8,7 @@ import pytest
 import torch
 
 from recipes.common import hypotheses, machine, prepare_text, report, resume_point, steps, training_log
-from t2017_plugin.text.pipeline import TextPipeline
-from t2017_plugin.text.settings import TextSettings
+from t2017_plugin.text.pipeline import TextPipeline, TextSettings
 
 pytestmark = pytest.mark.unit
 

@@ -11,9 +11,15 @@ import pytest
 
 from t2017_plugin.commands import main as cli
 from t2017_plugin.errors import UsageError
-from t2017_plugin.scoring.bleu import check_alignment, multi_bleu, paper_score, sacrebleu_score
+from t2017_plugin.scoring.bleu import (
+    check_alignment,
+    multi_bleu,
+    paper_score,
+    paper_tokens,
+    sacrebleu_score,
+    split_compounds,
+)
 from t2017_plugin.scoring.texts import looks_tokenised, read_generate_log, read_text
-from t2017_plugin.scoring.tokenised import paper_tokens, split_compounds
 
 # What the authors' Perl substitution makes of each line; _ stands for ##AT##-##AT## with a space on either side.
 COMPOUNDS = {

@@ -7,10 +7,8 @@ from sacrebleu.dataset.fake_sgml import FakeSGMLDataset
 
 from t2017_plugin.commands.main import main
 from t2017_plugin.errors import UsageError
-from t2017_plugin.scoring.bleu import paper_score, sacrebleu_score
-from t2017_plugin.scoring.sgm import read_sgm
-from t2017_plugin.scoring.texts import read_text
-from t2017_plugin.scoring.tokenised import paper_tokens
+from t2017_plugin.scoring.bleu import paper_score, paper_tokens, sacrebleu_score
+from t2017_plugin.scoring.texts import read_sgm, read_text
 from t2017_plugin.text.pipeline import moses_detokenize, moses_tokenize
 from tests.unit.test_scoring import bleu_by_hand
 

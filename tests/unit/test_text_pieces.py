@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from t2017_plugin.text.pieces import cut_into_pieces
+from t2017_plugin.text.translator import cut_into_pieces
 
 
 @given(st.lists(st.sampled_from(["a", "b@@", "."]), max_size=60), st.integers(1, 20))

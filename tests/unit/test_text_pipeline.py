@@ -12,14 +12,16 @@ from subword_nmt.learn_bpe import learn_bpe
 from t2017_plugin.errors import UsageError
 from t2017_plugin.text.filters import filter_lines
 from t2017_plugin.text.pipeline import (
+    FILE_NAME,
     LONGEST_WORD,
     SubwordUnits,
     TextPipeline,
+    TextSettings,
+    load_text_settings,
     moses_detokenize,
     moses_tokenize,
     remove_bpe,
 )
-from t2017_plugin.text.settings import FILE_NAME, TextSettings, load_text_settings
 
 CORPUS = """the quick brown fox jumps over the lazy dog .
 der schnelle braune Fuchs springt über den faulen Hund .

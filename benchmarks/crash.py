@@ -29,8 +29,9 @@ from unittest import mock
 import torch
 from fairseq_cli import train as fairseq_train
 
+from t2017_plugin import files
 from t2017_plugin.checkpoints.loading import load_checkpoint, num_updates
-from t2017_plugin.fairseq_side import checkpoint_files
+from t2017_plugin.fairseq_side import patches
 
 PLUGIN = Path(__file__).resolve().parents[1] / "t2017_plugin"
 STAGES = ("half of a checkpoint written", "written, not yet named", "half of the copy to checkpoint_last.pt")
@@ -71,9 +72,9 @@ def half_copied(source: Any, file: Any, length: int = 0) -> None:
 def trap(stage: str, after: int) -> Any:
     """Make a write of a checkpoint the last thing that the process does, after ``after`` that go well."""
     module, name, deadly = {
-        STAGES[0]: (checkpoint_files.torch, "save", half_written),
-        STAGES[1]: (checkpoint_files.os, "replace", lambda *unused: die()),
-        STAGES[2]: (checkpoint_files.shutil, "copyfileobj", half_copied),
+        STAGES[0]: (patches.torch, "save", half_written),
+        STAGES[1]: (files.os, "replace", lambda *unused: die()),
+        STAGES[2]: (patches.shutil, "copyfileobj", half_copied),
     }[stage]
     usual, calls = getattr(module, name), itertools.count()
 
@@ -170,7 +171,7 @@ def crash_again_and_again(
             "when": stage or f"{seconds:.2f} s after {written} checkpoints",
             "went on from": before,
             "whole after it": updates_on_disk(run),
-            "half-written": ", ".join(sorted(path.name for path in run.glob("*.tmp"))) or "-",
+            "half-written": ", ".join(sorted(path.name for path in run.glob(".*.part"))) or "-",
         }
         rows.append(row)
         progress = f"{before:5} -> {row['whole after it']:5}"

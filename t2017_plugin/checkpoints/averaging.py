@@ -86,8 +86,7 @@ def _average(files: list[Path]) -> tuple[dict[str, Any], AverageReport]:
         try:
             mean.add(state["model"], is_newest)
         except ValueError as error:
-            why = f"{path} and {files[0]} are not checkpoints of one model" if path != files[0] else str(path)
-            raise UsageError(f"{why}: {error}; leave it out") from error
+            raise UsageError(f"{path} cannot be averaged with {files[0]}: {error}; leave it out") from error
         first = known.setdefault((updates[-1], digest(state["model"])), path)
         if first is not path:
             raise UsageError(

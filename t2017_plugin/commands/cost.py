@@ -100,7 +100,7 @@ def run_folder(path: Path) -> Path:
 
 def of_run(args: argparse.Namespace) -> dict[str, Any]:
     """A run, from its log and a checkpoint."""
-    from t2017_plugin.checkpoints.loading import load_checkpoint
+    from t2017_plugin.checkpoints.loading import load_checkpoint, stored_settings
     from t2017_plugin.errors import UsageError
     from t2017_plugin.experiments import cost
     from t2017_plugin.experiments.batches import read_lengths

@@ -59,6 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     text.add_argument("--detokenize", action="store_true", help="the translation is Moses tokens: join them first")
     a_run = parser.add_argument_group("to score a run")
+    search = TRANSLATION_SEARCH
     a_run.add_argument("--data-bin", metavar="DIR", help="the binarised data it was trained on")
     a_run.add_argument(
         "--last", type=int, default=AVERAGED, metavar="N", help="average the last N (default: %(default)s)"

@@ -42,6 +42,11 @@ def apply(settings: Mapping[str, Any], args: Any) -> None:
     check_command_line(args)
 
 
+def apply_base(args: Any) -> None:
+    """Leave the settings of the model's bare name, which are base's, and check the command line."""
+    apply({}, args)
+
+
 def _register(name: str) -> None:
     register_model_architecture(MODEL_NAME, name)(lambda args: apply(architecture_settings(name), args))
 

@@ -32,7 +32,6 @@ from fairseq.registry import REGISTRIES
 from fairseq.tasks import TASK_DATACLASS_REGISTRY
 
 from t2017_plugin.errors import UsageError
-from t2017_plugin.fairseq_side.guards import check_command_line
 from t2017_plugin.files import whole_or_nothing
 
 # --- 1. Whole checkpoints ------------------------------------------------------------------------
@@ -161,9 +160,9 @@ def _not_written(path: Path, error: OSError) -> str:
 # --- 2. The model's bare name --------------------------------------------------------------------
 
 
-def check_the_bare_architecture(name: str) -> None:
-    """Let ``--arch`` with the model's own name, the base model, check the command line."""
-    ARCH_CONFIG_REGISTRY[name] = check_command_line
+def set_bare_architecture(name: str, function: Callable[[Any], None]) -> None:
+    """Let a function see the command line when ``--arch`` is the model's own name, the base model."""
+    ARCH_CONFIG_REGISTRY[name] = function
 
 
 # --- 3. What checkpoints hold beside tensors -----------------------------------------------------

@@ -17,7 +17,7 @@ def register() -> Any:
     # Importing these registers them.
     from t2017_plugin.fairseq_side import architectures, model, patches, tasks, training
 
-    assert architectures and tasks and training
-    patches.check_the_bare_architecture(model.MODEL_NAME)
+    assert tasks and training
+    patches.set_bare_architecture(model.MODEL_NAME, architectures.apply_base)
     patches.allow_safe_globals()
     return model.T2017Transformer

@@ -1,4 +1,4 @@
-"""Checkpoints while things go wrong (kills, a full disk, a folder that cannot be written), and those by the clock."""
+"""Checkpoints while things go wrong (kills, a full disk, a folder that cannot be written)."""
 
 import json
 import resource
@@ -6,18 +6,12 @@ from pathlib import Path
 
 import pytest
 import torch
+from fairseq import checkpoint_utils
 
 from benchmarks import crash
-from t2017_plugin.checkpoints.averaging import last_checkpoints
-from t2017_plugin.commands.main import main
 from t2017_plugin.errors import UsageError
-from t2017_plugin.fairseq_side.patches import (
-    CheckpointClock,
-    WholeFiles,
-    clear_leftovers,
-    refuse_unwritable,
-    save_whole,
-)
+from t2017_plugin.fairseq_side.guards import refuse_unwritable
+from t2017_plugin.fairseq_side.patches import WholeFiles, clear_leftovers
 from tests.commands.fairseq_runs import Corpus, run_here, training
 
 pytestmark = pytest.mark.commands
@@ -41,7 +35,7 @@ def test_killed_six_times_a_run_ends_as_if_nobody_had(corpus: Corpus, tmp_path: 
     assert all(row["whole after it"] >= row["went on from"] for row in rows)
     assert rows[-1]["whole after it"] > 0
     # Nothing of it is left at the end.
-    assert not list((tmp_path / "runs" / "killed").glob("*.tmp"))
+    assert not list((tmp_path / "runs" / "killed").glob(".*.part"))
 
 
 def test_a_full_disk_harms_no_earlier_checkpoint(corpus: Corpus, tmp_path: Path) -> None:
@@ -61,7 +55,7 @@ def test_a_full_disk_harms_no_earlier_checkpoint(corpus: Corpus, tmp_path: Path)
     line = outcome.error.splitlines()[-1]
     # The first that is due: at the end of the epoch, after eight updates.
     assert "checkpoint_last.pt could not be written (file too large" in line
-    assert "goes on from checkpoint_last.pt" in line
+    assert "resumes from checkpoint_last.pt" in line
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
     assert run_here("train", *training(corpus.data_bin, folder, *SAVING, "--max-update", 10)).status == 0
     states = [torch.load(path / "checkpoint_last.pt", weights_only=True) for path in (tmp_path / "whole", folder)]
@@ -83,59 +77,31 @@ def test_no_permission(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         refuse_unwritable(tmp_path / "a" / "b")
 
 
-def test_what_is_written_is_written_whole(tmp_path: Path) -> None:
-    """A write that fails half-way leaves the file that was there, and nothing beside it."""
+def test_what_is_written_is_written_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """fairseq's own function, with the plugin's file operations: a write that fails leaves the file that was there."""
+    monkeypatch.setattr(checkpoint_utils, "PathManager", WholeFiles)
     path = tmp_path / "checkpoint_last.pt"
-    save_whole({"update": 1}, str(path))
-
-    class Unwritable:
-        def __reduce__(self) -> str:
-            raise OSError(28, "No space left on device")
-
-    with pytest.raises(UsageError, match="no space left on device; [0-9,]+ MiB are free"):
-        save_whole({"big": torch.zeros(10_000), "bad": Unwritable()}, str(path))
+    checkpoint_utils.torch_persistent_save({"update": 1}, str(path))
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, limits[1]))
+    try:
+        with pytest.raises(UsageError, match="could not be written .file too large; [0-9,]+ MiB are free"):
+            checkpoint_utils.torch_persistent_save({"big": torch.zeros(10_000)}, str(path))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert torch.load(path, weights_only=True) == {"update": 1}
     copy = tmp_path / "copy.pt"
     assert WholeFiles.copy(str(path), str(copy), overwrite=True)
     assert copy.read_bytes() == path.read_bytes()
     assert sorted(file.name for file in tmp_path.iterdir()) == ["checkpoint_last.pt", "copy.pt"]
-    (tmp_path / "checkpoint_1_7.pt.tmp").write_bytes(b"half")
-    assert clear_leftovers(tmp_path) == ["checkpoint_1_7.pt.tmp"]
-    assert len(list(tmp_path.iterdir())) == 2
 
 
-def test_the_clock() -> None:
-    """Ten minutes of training, counted over sessions."""
-    clock = CheckpointClock(10, seconds=0.0)
-    assert [clock.due(seconds) for seconds in (1, 599.9, 600, 601)] == [False, False, True, True]
-    clock.saved(601)
-    assert [clock.due(seconds) for seconds in (602, 1199, 1200)] == [False, False, True]
-    # Gone on with at 19 minutes: one is due a minute later.
-    again = CheckpointClock(10, seconds=1140.0)
-    assert [again.due(seconds) for seconds in (1141, 1199, 1201)] == [False, False, True]
-    assert not CheckpointClock(0, 0.0).due(1e9)
-
-
-def test_checkpoints_by_the_clock_and_by_updates(
-    corpus: Corpus, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Both at once; averaging can take either kind, and says what there is."""
-    more = ("--save-interval-updates", 10, "--save-interval-minutes", 0.001, "--max-update", 39)
-    outcome = run_here("train", *training(corpus.data_bin, tmp_path, *SAVING, *more))
-    assert outcome.status == 0, outcome.error
-    # At the ends of epochs, every eight updates, fairseq writes checkpoint_last.pt only.
-    names = {by: [path.name for path in last_checkpoints(tmp_path, 2, by)] for by in ("any", "update", "minutes")}
-    assert [name.rpartition("_")[2] for name in names["update"]] == ["20.pt", "30.pt"]
-    by_clock = [path for path in last_checkpoints(tmp_path, 3, "minutes")]
-    assert len(by_clock) == 3 and any(not path.name.endswith("0.pt") for path in by_clock)
-    assert main(["average", "--last", "3", "--by", "minutes", "--output", str(tmp_path / "avg.pt"), str(tmp_path)]) == 0
-    printed = capsys.readouterr().out
-    assert all(path.name in printed for path in by_clock) and "mean of 3 minutes checkpoints" in printed
-    with pytest.raises(UsageError, match="holds 3 update checkpoints .* without --by there are"):
-        last_checkpoints(tmp_path, 9, "update")
-
-
-def test_a_negative_interval_is_refused(corpus: Corpus, tmp_path: Path) -> None:
-    more = (*SAVING, "--max-update", 1, "--save-interval-minutes", -1)
-    outcome = run_here("train", *training(corpus.data_bin, tmp_path, *more))
-    assert outcome.status == 1 and "--save-interval-minutes is -1" in outcome.error
+def test_what_a_kill_left_is_removed_once(tmp_path: Path) -> None:
+    """By the first checkpoint that a process writes into a folder; older runs left names that end in .tmp."""
+    for name in (".checkpoint_1_7.pt.123.part", "checkpoint_1_7.pt.tmp"):
+        (tmp_path / name).write_bytes(b"half")
+    (tmp_path / "checkpoint_1_6.pt").write_bytes(b"whole")
+    assert clear_leftovers(tmp_path) == [".checkpoint_1_7.pt.123.part", "checkpoint_1_7.pt.tmp"]
+    assert [path.name for path in tmp_path.iterdir()] == ["checkpoint_1_6.pt"]
+    (tmp_path / "checkpoint_1_8.pt.tmp").write_bytes(b"half")
+    assert clear_leftovers(tmp_path) == []

@@ -1,4 +1,4 @@
-"""Half precision: fairseq's own loss scaling driven on a CPU, runs gone on with in another precision, refusals."""
+"""Half precision: fairseq's own loss scaling driven on a CPU, the layouts of a saved state, refusals."""
 
 import copy
 import re
@@ -9,8 +9,9 @@ import pytest
 import torch
 
 from t2017_plugin.fairseq_side import architectures
-from t2017_plugin.fairseq_side import criterion as label_smoothing
+from t2017_plugin.fairseq_side import training as registered
 from t2017_plugin.fairseq_side.training import T2017Adam, T2017AdamConfig, T2017LabelSmoothing
+from t2017_plugin.paper.config import Model
 from t2017_plugin.paper.model import ResidualNorm
 from tests.builders import make_batch, make_model, make_task
 from tests.commands.fairseq_runs import Corpus, Outcome, run, run_here, training
@@ -27,8 +28,8 @@ def fp16_on_a_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
     def settle(args: Any) -> None:
         args.fp16_no_flatten_grads, args.tpu = True, False
 
-    monkeypatch.setattr(architectures, "settle_precision", settle)
-    monkeypatch.setattr(label_smoothing, "refuse_fp16_without_gpu", lambda: None)
+    monkeypatch.setattr(architectures, "check_command_line", settle)
+    monkeypatch.setattr(registered, "refuse_fp16_without_gpu", lambda: None)
     monkeypatch.setattr(torch.Tensor, "cuda", lambda tensor, *unused: tensor)
 
 
@@ -79,26 +80,6 @@ def test_the_lowest_scale_ends_the_run_in_one_line(
     assert loss == pytest.approx(last["loss"], rel=1e-3) and norm == pytest.approx(last["gnorm"], rel=1e-3)
 
 
-@pytest.mark.usefixtures("fp16_on_a_cpu")
-@pytest.mark.parametrize("then", ["--bf16", "--fp16", ""])
-def test_a_run_goes_on_in_another_precision(corpus: Corpus, tmp_path: Path, then: str) -> None:
-    """From float32 to either half and from bfloat16 to float32: the loss goes on where it was, Adam's state is kept."""
-    first = "" if then else "--bf16"
-    begun = trained(corpus, tmp_path, "--max-update", 16, *filter(None, [first]))
-    assert begun.status == 0, begun.error
-    outcome = trained(corpus, tmp_path, "--max-update", 20, *filter(None, [then]))
-    assert outcome.status == 0, outcome.error
-    before, after = begun.logged("train_inner")[-1], outcome.logged("train_inner")
-    assert [entry["num_updates"] for entry in after] == [17, 18, 19, 20]
-    straight = trained(corpus, tmp_path / "straight", "--max-update", 20).logged("train_inner")
-    for one, other in zip(after, straight[16:], strict=True):
-        # Weights rounded to 8 bits once; a new Adam state would make the first steps many times as long.
-        assert one["loss"] == pytest.approx(other["loss"], rel=0.03)
-    assert before["loss"] == pytest.approx(straight[15]["loss"], rel=0.03)
-    state = torch.load(tmp_path / "checkpoint_last.pt", weights_only=True)["last_optimizer_state"]
-    assert {int(each["step"]) for each in state["state"].values()} == {20}
-
-
 def adam(parameters: list[torch.Tensor]) -> T2017Adam:
     return T2017Adam(T2017AdamConfig(lr=[0.1]), [torch.nn.Parameter(each.clone()) for each in parameters])
 
@@ -141,7 +122,7 @@ def test_flat_and_separate_states_are_one() -> None:
 def test_norm_and_loss_are_computed_in_float32() -> None:
     """Of rounded inputs: the result is that of float32, rounded once."""
     generator = torch.Generator().manual_seed(0)
-    norm = ResidualNorm(64, 0.0, 1e-6).bfloat16()
+    norm = ResidualNorm(Model(d_model=64, P_drop=0.0)).bfloat16()
     x, y = (torch.randn(8, 64, generator=generator).mul(30).bfloat16() for _ in range(2))
     expected = norm.float()((x + y).float(), torch.zeros(8, 64))
     torch.testing.assert_close(norm.bfloat16()(x, y).float(), expected, rtol=2**-8, atol=2**-9)

@@ -33,7 +33,11 @@ def test_help_lists_every_command_with_a_line(capsys):
     assert cli.main(["--help"]) == 0
     text = capsys.readouterr().out
     folder = Path(t2017_plugin.__file__).parent / "commands"
-    names = [path.stem.replace("_", "-") for path in folder.glob("*.py") if path.stem != "__init__"]
+    names = [
+        path.stem.replace("_", "-")
+        for path in folder.glob("*.py")
+        if path.stem not in ("__init__", "arguments", "main")
+    ]
     assert sorted(names) == list(cli.COMMANDS)
     for name in names:
         assert re.search(rf"^    {name}\s", text, flags=re.MULTILINE)
@@ -77,7 +81,17 @@ def test_only_the_called_command_is_imported():
         "print([name for name in sys.modules if name.startswith('t2017_plugin.commands.')])"
     )
     output = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
-    assert output.splitlines()[-1] == "['t2017_plugin.commands.user_dir']"
+    assert output.splitlines()[-1] == "['t2017_plugin.commands.main', 't2017_plugin.commands.user_dir']"
+
+
+@pytest.mark.parametrize("call", ["--help", "--version", "user-dir"])
+def test_what_must_answer_at_once_loads_nothing_heavy(call):
+    program = (
+        "import sys; from t2017_plugin.commands import main as cli; cli.main(sys.argv[1:]);"
+        "print(sorted({'torch', 'fairseq', 'numpy', 'nltk'} & set(sys.modules)))"
+    )
+    run = subprocess.run([sys.executable, "-c", program, call], capture_output=True, text=True, check=True)
+    assert run.stdout.splitlines()[-1] == "[]"
 
 
 def test_a_reader_that_goes_away_is_no_error():

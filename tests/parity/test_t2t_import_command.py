@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from t2017_plugin.checkpoints.loading import load_checkpoint, load_for_inference, num_updates
+from t2017_plugin.checkpoints.loading import load_checkpoint, load_for_inference, num_updates, stored_settings
 from t2017_plugin.commands import main as cli
 from tests.parity import t2t_golden
 from tests.parity.t2t_random import SHAPES, random_model

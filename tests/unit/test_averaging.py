@@ -155,11 +155,14 @@ def test_files_that_do_not_belong_together_are_refused(tmp_path):
     good = save(tmp_path / "good.pt", {"w": w, "v": w}, 1)
     heads = {"model": argparse.Namespace(arch="a", encoder_attention_heads=8, dropout=0.1)}
     others = {
-        "w is .2, 3. in .*good.pt and .3, 2. in .*0.pt": ({"w": w.T.contiguous(), "v": w}, {}),
-        "good.pt has v and .* has not": ({"w": w}, {}),
-        "has extra and .*good.pt has not": ({"w": w, "v": w, "extra": w}, {}),
-        "float32 in .* and torch.float16 in": ({"w": w.half(), "v": w}, {}),
-        "not finite": ({"w": w * float("nan"), "v": w}, {}),
+        "0.pt cannot be averaged with .*good.pt: w is .2, 3. in the first and .3, 2. here": (
+            {"w": w.T.contiguous(), "v": w},
+            {},
+        ),
+        "1.pt .*: v is in one of them only": ({"w": w}, {}),
+        "2.pt .*: extra is in one of them only": ({"w": w, "v": w, "extra": w}, {}),
+        "3.pt .*: w is torch.float32 in the first and torch.float16 here": ({"w": w.half(), "v": w}, {}),
+        "4.pt .*: w holds values that are not finite": ({"w": w * float("nan"), "v": w}, {}),
         "encoder_attention_heads is 4 in .* and 8 in": ({"w": w * 2, "v": w}, {"cfg": heads}),
     }
     for number, (message, (model, other)) in enumerate(others.items()):

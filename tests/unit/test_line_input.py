@@ -5,15 +5,15 @@ import threading
 
 import pytest
 
+from t2017_plugin import files
 from t2017_plugin.files import LineInput
-from t2017_plugin.text import line_input
 
 TEXT = "one\n\n \u2028two\x85\x0cthree\nCRLF\r\nlast without end"
 LINES = ["one", "", " \u2028two\x85\x0cthree", "CRLF\r", "last without end"]
 
 
 def test_a_file_comes_in_portions_with_its_total(tmp_path, monkeypatch):
-    monkeypatch.setattr(line_input, "FILE_PORTION", 2)
+    monkeypatch.setattr(files, "FILE_PORTION", 2)
     path = tmp_path / "text"
     path.write_bytes(b"\xef\xbb\xbf" + TEXT.encode())
     with open(path, "rb") as stream:
@@ -62,7 +62,7 @@ def test_a_pipe_gives_each_line_before_the_next_is_there():
 
 
 def test_a_pipe_with_much_in_it_comes_in_portions(monkeypatch):
-    monkeypatch.setattr(line_input, "PIPE_PORTION", 100)
+    monkeypatch.setattr(files, "PIPE_PORTION", 100)
     read, write = os.pipe()
     lines = [str(number) for number in range(5000)]
     feeder = threading.Thread(target=lambda: (os.write(write, "\n".join(lines).encode()), os.close(write)))

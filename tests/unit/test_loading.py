@@ -10,7 +10,7 @@ import torch
 from fairseq.logging import meters
 from omegaconf import OmegaConf
 
-from t2017_plugin.checkpoints.loading import load_checkpoint, num_updates
+from t2017_plugin.checkpoints.loading import load_checkpoint, num_updates, stored_settings
 from t2017_plugin.errors import UsageError
 
 

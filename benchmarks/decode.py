@@ -32,7 +32,7 @@ from benchmarks.engines import ctranslate2_arm
 from benchmarks.timing import alternate, ratios, report
 from t2017_plugin.checkpoints.loading import PRECISIONS
 from t2017_plugin.checkpoints.stock_weights import STOCK_SWITCHES, from_stock
-from t2017_plugin.differences.instruments import make_pairs, make_stock, make_task
+from t2017_plugin.differences.small_models import make_pairs, make_stock, make_task
 from t2017_plugin.fairseq_side.architectures import architecture_settings as settings
 from t2017_plugin.fairseq_side.generator import PaperGenerator
 from t2017_plugin.fairseq_side.model import T2017Transformer

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from t2017_plugin.differences.instruments import make_ours, make_pairs, make_task
+from t2017_plugin.differences.small_models import make_ours, make_pairs, make_task
 from t2017_plugin.fairseq_side.generator import PaperGenerator
 from t2017_plugin.fairseq_side.training import T2017Adam, T2017AdamConfig, T2017LabelSmoothing, smoothed_cross_entropy
 

@@ -25,7 +25,7 @@ from fairseq.optim.adam import FairseqAdam, FairseqAdamConfig
 from omegaconf import OmegaConf
 
 from benchmarks.timing import alternate, markdown, ratios, report
-from t2017_plugin.differences.instruments import make_ours, make_stock, make_task
+from t2017_plugin.differences.small_models import make_ours, make_stock, make_task
 from t2017_plugin.fairseq_side.architectures import architecture_settings as settings
 from t2017_plugin.fairseq_side.training import T2017Adam, T2017AdamConfig, T2017LabelSmoothing
 

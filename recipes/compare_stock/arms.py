@@ -16,7 +16,7 @@ from typing import Any
 import yaml
 
 from recipes.common.files import write_whole
-from t2017_plugin.differences.single_differences import (
+from t2017_plugin.differences.single_arms import (
     ALL,
     PAPER,
     SINGLES,

@@ -64,7 +64,7 @@ read_arm_options() {
 write_settings() {
     local source fresh=yes
     for source in "$ROOT"/configs/{demo,stock/demo}.yaml "$RECIPES/compare_stock/arms.py" \
-        "$ROOT/t2017_plugin/differences/single_differences.py"; do
+        "$ROOT/t2017_plugin/differences/single_arms.py"; do
         [[ $SETTINGS -nt $source ]] || fresh=""
     done
     grep --quiet --line-regexp "  max_update: $UPDATES" "$SETTINGS" 2>/dev/null || fresh=""

@@ -2,7 +2,7 @@
 
 import argparse
 
-from t2017_plugin.differences import report
+from t2017_plugin.differences import page
 
 DESCRIPTION = """\
 Build the paper's model, its variants and stock fairseq's, run them, and say where they differ and by how much: norm,
@@ -20,11 +20,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Measure and print."""
-    groups = report.audit()
+    rows = page.audit()
     if args.json:
-        print(report.as_json(groups))
+        print(page.as_json(rows))
     elif args.markdown:
-        print(report.as_markdown(groups), end="")
+        print(page.as_markdown(rows), end="")
     else:
-        print(report.as_text(groups))
+        print(page.as_text(rows))
     return 0

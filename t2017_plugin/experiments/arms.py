@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from t2017_plugin.differences.single_differences import built_in, in_our_names
+from t2017_plugin.differences.single_arms import built_in, in_our_names
 from t2017_plugin.errors import UsageError
 from t2017_plugin.experiments.runs import Run
 

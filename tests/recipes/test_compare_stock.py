@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from recipes.compare_stock import arms
-from t2017_plugin.differences.single_differences import SINGLES
+from t2017_plugin.differences.single_arms import SINGLES
 
 ROOT = Path(__file__).resolve().parents[2]
 RECIPE = ROOT / "recipes" / "compare_stock"

@@ -7,7 +7,7 @@ from fairseq import options
 
 from recipes.compare_stock import arms
 from t2017_plugin.checkpoints.stock_weights import STOCK_SWITCHES
-from t2017_plugin.differences.single_differences import (
+from t2017_plugin.differences.single_arms import (
     DIFFERENCES,
     SINGLES,
     arm_names,

@@ -1,28 +1,18 @@
-"""Differences of the search (section 6.1)."""
+"""What running code shows of the differences of the search (section 6.1)."""
 
 from argparse import Namespace
-from collections.abc import Iterator
 from typing import Any
 
 import torch
 from fairseq.sequence_generator import SequenceGenerator
 from torch import Tensor
 
-from t2017_plugin.differences.difference import Difference
-from t2017_plugin.differences.instruments import make_ours, make_pairs, make_task
+from t2017_plugin.differences.small_models import Measured, make_ours, make_pairs, make_task
 from t2017_plugin.fairseq_side.generator import PaperGenerator
 from t2017_plugin.paper.search import length_penalty
 
 
-def differences() -> Iterator[Difference]:
-    """All rows of the search."""
-    yield penalty()
-    yield length_limit()
-    yield batch_dependence()
-    yield rules()
-
-
-def penalty() -> Difference:
+def penalty() -> Measured:
     """Ranks hypotheses of all lengths up to 40 by both penalties with the same alpha."""
     pairs: dict[str, list[float]] = {"gnmt": [], "power": []}
     for form, scores in pairs.items():
@@ -39,15 +29,7 @@ def penalty() -> Difference:
                 }
                 flips += ranks["gnmt"] != ranks["power"]
                 total += 1
-    return Difference(
-        "length penalty",
-        "6.1",
-        "`((5 + L) / 6)^alpha` (GNMT), alpha 0.6",
-        "same",
-        "`L^lenpen`, default 1, `sequence_generator.py:674-676`",
-        "as the paper",
-        "`--length-penalty-form power`",
-        "unit/test_beam_search.py",
+    return (
         f"log P -4.0 in 5 tokens against -5.6 in 10: GNMT {pairs['gnmt'][0]:.4f} against {pairs['gnmt'][1]:.4f}, "
         f"stock's form {pairs['power'][0]:.4f} against {pairs['power'][1]:.4f}: the other one wins; of "
         f"{total:,} pairs of lengths and costs {100 * flips / total:.0f}% change places",
@@ -86,7 +68,7 @@ def _random_model(seed: int) -> Any:
     return model
 
 
-def length_limit() -> Difference:
+def length_limit() -> Measured:
     """Longest output of a source of 3 tokens, alone and beside one of 11, of a model that never stops."""
     model = _random_model(1)
     with torch.no_grad():
@@ -96,22 +78,14 @@ def length_limit() -> Difference:
     for name, generator in _generators(model, 0.6).items():
         alone, beside = _best(generator, source[:1, :3])[0], _best(generator, source)[0]
         lengths[name] = (len(alone), len(beside))
-    return Difference(
-        "longest output",
-        "6.1",
-        "input + 50",
-        "padded input of the batch + 50, both with EOS",
-        "a * padded input + b, then EOS is forced, `sequence_generator.py:256,271-274,391`",
-        "each sentence's own tokens + 50, both with EOS; EOS is never forced",
-        "`--extra-length`; `--max-len-a` `--max-len-b` replace it",
-        "unit/test_beam_search.py",
+    return (
         "source of 3 tokens, limit + 10, tokens written alone and beside a source of 11: "
         + ", ".join(f"{name} {alone} and {beside}" for name, (alone, beside) in lengths.items()),
         lengths,
     )
 
 
-def batch_dependence() -> Difference:
+def batch_dependence() -> Measured:
     """Best hypotheses of sentences in one batch against the same ones alone."""
     changed = dict.fromkeys(("here", "stock"), 0)
     total = 0
@@ -125,22 +99,14 @@ def batch_dependence() -> Difference:
                 _best(generator, row[:length].unsqueeze(0))[0] for row, length in zip(source, lengths, strict=True)
             ]
             changed[name] += sum(one != other for one, other in zip(together, alone, strict=True))
-    return Difference(
-        "company of a sentence",
-        "6.1",
-        "not stated",
-        "the best hypothesis does not depend on it, lower ones do",
-        "limit, and with it the result, depends on the padded width",
-        "nothing depends on it",
-        "`--search stock`",
-        "unit/test_beam_search.py",
+    return (
         f"untrained models, {total} sentences: best hypothesis changes with the batch for {changed['here']} here, "
         f"{changed['stock']} with stock's search",
         {"sentences": total, **changed},
     )
 
 
-def rules() -> Difference:
+def rules() -> Measured:
     """The same model, penalty and shortest output, one sentence at a time: candidates, stop and forced EOS differ."""
     differ = better = worse = total = 0
     for seed in range(1, 9):
@@ -153,15 +119,7 @@ def rules() -> Difference:
             scores = [log_p / len(tokens) for tokens, log_p in (best["here"], best["stock"])]
             better += scores[0] > scores[1] + 1e-5
             worse += scores[0] < scores[1] - 1e-5
-    return Difference(
-        "candidates and stop",
-        "6.1",
-        '"terminate early when possible"',
-        "EOS among the best 2 * beam; stops when no alive hypothesis can win, for the whole batch",
-        "EOS among the best beam; stops when `beam` hypotheses have ended, `sequence_generator.py:443-448,755`",
-        "as T2T, for each sentence by itself",
-        "`--search stock`",
-        "unit/test_beam_search.py, parity/test_t2t_search.py",
+    return (
         f"untrained models, both with stock's penalty, {total} sentences one by one: another best in {differ}; "
         f"ours scores higher in {better}, stock's in {worse}",
         {"sentences": total, "differ": differ, "ours_higher": better, "stock_higher": worse},

@@ -1,4 +1,4 @@
-"""Small models of both kinds, and probes that watch them run."""
+"""Small models of both kinds, and a counter that watches them run."""
 
 from argparse import Namespace
 from collections import Counter
@@ -6,23 +6,26 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
-from unittest import mock
 
 import torch
 import torch.nn.functional as F
 from fairseq.data import Dictionary
-from torch import Tensor
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 from t2017_plugin.fairseq_side.model import T2017Transformer
 from t2017_plugin.fairseq_side.settings import T2017TransformerConfig
-from t2017_plugin.fast import dropout
+from t2017_plugin.fast.layers import Dropout
+
+# What a probe returns: what was measured, in one sentence, and the figures behind it.
+Measured = tuple[str, dict[str, Any]]
 
 SMALL = {"layers": 2, "d_model": 64, "d_ff": 128, "heads": 4, "d_k": 16, "d_v": 16}
 VOCABULARY = 48
 
 
 def make_task(vocabulary: int = VOCABULARY) -> Any:
-    """As much of a task as either model is built from, with one dictionary."""
+    """Make as much of a task as either model is built from, with one dictionary."""
     dictionary = Dictionary()
     for i in range(vocabulary - len(dictionary)):
         dictionary.add_symbol(f"w{i}")
@@ -30,14 +33,14 @@ def make_task(vocabulary: int = VOCABULARY) -> Any:
 
 
 def make_ours(seed: int = 1, vocabulary: int = VOCABULARY, **settings: Any) -> T2017Transformer:
-    """Our model, small unless told otherwise, in evaluation mode."""
+    """Make our model, small unless told otherwise, in evaluation mode."""
     torch.manual_seed(seed)
     config = T2017TransformerConfig(**{**SMALL, **settings})
     return T2017Transformer.build_model(config, make_task(vocabulary)).eval()
 
 
 def make_stock(seed: int = 1, vocabulary: int = VOCABULARY, **settings: Any) -> Any:
-    """fairseq's ``transformer`` of the same size with one shared table, in evaluation mode."""
+    """Make fairseq's ``transformer`` of the same size with one shared table, in evaluation mode."""
     from fairseq.models.transformer import TransformerModel, base_architecture
 
     sizes = {**SMALL, **settings}
@@ -53,7 +56,7 @@ def make_stock(seed: int = 1, vocabulary: int = VOCABULARY, **settings: Any) -> 
 
 
 def make_pairs(lengths: list[int], vocabulary: int = VOCABULARY, seed: int = 1) -> tuple[Tensor, Tensor, Tensor]:
-    """Sources, their lengths and shifted targets of random tokens, padded on the right; lengths count EOS.
+    """Make sources, their lengths and shifted targets of random tokens, padded on the right; lengths count EOS.
 
     Shape:
         -> (B, S), (B,), (B, 6)
@@ -69,37 +72,46 @@ def make_pairs(lengths: list[int], vocabulary: int = VOCABULARY, seed: int = 1) 
 
 
 def parameters(model: torch.nn.Module) -> int:
-    """Trainable parameters, tied ones once."""
+    """Count trainable parameters, tied ones once."""
     return sum(parameter.numel() for parameter in model.parameters())
 
 
+class _Dropped(TorchFunctionMode):
+    """Sees every call of torch's dropout, attention's own included, and counts it by its rate."""
+
+    def __init__(self, sites: Counter[float]) -> None:
+        super().__init__()
+        self.sites = sites
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        options = kwargs or {}
+        if func is F.dropout and options.get("training", True):
+            self.sites[options.get("p", args[1] if len(args) > 1 else 0.5)] += 1
+        if func is F.scaled_dot_product_attention:
+            self.sites[options.get("dropout_p", 0.0)] += 1
+        return func(*args, **options)
+
+
 @contextmanager
-def counted_dropout() -> Iterator[Counter[float]]:
-    """Counts every place where dropout acts while the block runs, by its rate; attention's own included."""
+def counted_dropout(model: nn.Module) -> Iterator[Counter[float]]:
+    """Count every place where dropout acts in a model while the block runs, by its rate."""
     sites: Counter[float] = Counter()
-    attend = F.scaled_dot_product_attention
 
-    def drop(x: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-        if training and p > 0:
-            sites[p] += 1
-        return x
+    def count(site: nn.Module, inputs: Any, output: Any) -> None:
+        # Ours is a function of its own, which torch's mode does not see; with another type it calls torch's.
+        if isinstance(site, Dropout) and site.training and inputs[0].dtype == torch.float32:
+            sites[site.p] += 1
 
-    def attend_and_count(
-        query: Tensor,
-        key: Tensor,
-        value: Tensor,
-        attn_mask: Tensor | None = None,
-        dropout_p: float = 0.0,
-        is_causal: bool = False,
-        **options: Any,
-    ) -> Tensor:
-        if dropout_p > 0:
-            sites[dropout_p] += 1
-        return attend(query, key, value, attn_mask, 0.0, is_causal, **options)
+    hooks = [site.register_forward_hook(count) for site in model.modules() if isinstance(site, Dropout)]
+    try:
+        with _Dropped(sites):
+            yield sites
+    finally:
+        for hook in hooks:
+            hook.remove()
+        del sites[0.0]
 
-    with (
-        mock.patch.object(F, "dropout", drop),
-        mock.patch.object(dropout, "dropout", drop),
-        mock.patch.object(F, "scaled_dot_product_attention", attend_and_count),
-    ):
-        yield sites
+
+def figure(value: float) -> str:
+    """Write four significant digits, short."""
+    return f"{value:.4g}"

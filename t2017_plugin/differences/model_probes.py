@@ -1,14 +1,14 @@
-"""Differences of the model (section 3, and dropout from section 5.4)."""
-
-from collections.abc import Iterator
+"""What running code shows of the differences of the model (section 3, and dropout of section 5.4)."""
 
 import torch
 import torch.nn.functional as F
+from fairseq.modules import MultiheadAttention
 from torch import nn
 
-from t2017_plugin.differences.difference import Difference, figure
-from t2017_plugin.differences.instruments import (
+from t2017_plugin.differences.small_models import (
+    Measured,
     counted_dropout,
+    figure,
     make_ours,
     make_pairs,
     make_stock,
@@ -17,24 +17,7 @@ from t2017_plugin.differences.instruments import (
 from t2017_plugin.paper.model import SinusoidPositions, sinusoid
 
 
-def differences() -> Iterator[Difference]:
-    """All rows of the model, in the paper's order."""
-    yield norm_order()
-    yield norm_epsilon()
-    yield dropout_sites()
-    yield biases()
-    yield head_sizes()
-    yield embeddings()
-    yield padding()
-    yield layout()
-    yield first_position()
-    yield longest_sentence()
-    yield decoder_start()
-    yield target_space()
-    yield initial_weights()
-
-
-def norm_order() -> Difference:
+def norm_order() -> Measured:
     """Zero sub-layers leave the norms alone: two in an encoder layer show post-norm."""
     model = make_ours()
     for name, parameter in model.named_parameters():
@@ -45,40 +28,24 @@ def norm_order() -> Difference:
     for _ in range(2 * len(model.encoder.layers)):
         x = F.layer_norm(x, x.shape[-1:], eps=1e-6)
     error = float((model.encoder(source)["encoder_out"][0] - x).detach().abs().max())
-    return Difference(
-        "norm and residual",
-        "3.1",
-        "`LayerNorm(x + Dropout(Sublayer(x)))`",
-        "same; pre-norm since v1.2.5",
-        "same by default, `modules/transformer_layer.py:205-222`",
-        "same, and no norm after the stack",
-        "none",
-        "unit/test_model.py",
+    return (
         "with zero sub-layers an encoder of 2 layers is LayerNorm applied 4 times"
         + (" (to float32 rounding)" if error < 1e-5 else f": NO, off by {figure(error)}"),
         {"max_difference": error},
     )
 
 
-def norm_epsilon() -> Difference:
+def norm_epsilon() -> Measured:
     """A row with a small variance shows epsilon."""
     x = torch.tensor([[1e-3, -1e-3, 2e-3, -2e-3]])
     apart = float((F.layer_norm(x, (4,), eps=1e-6) - F.layer_norm(x, (4,), eps=1e-5)).abs().max())
-    return Difference(
-        "epsilon of the norm",
-        "3.1",
-        "not stated",
-        "1e-6",
-        "1e-5, `modules/layer_norm.py:28`",
-        "1e-6",
-        "`--layer-norm-eps`",
-        "parity/test_t2t_arrays.py",
+    return (
         f"on an input of 0.001 to 0.002 the two values are {figure(apart)} apart; on inputs near 1, less than 1e-5",
         {"max_difference_small_input": apart},
     )
 
 
-def dropout_sites() -> Difference:
+def dropout_sites() -> Measured:
     """Runs both models in training mode and counts where dropout acts."""
     source, lengths, shifted = make_pairs([7, 5])
     counts = {}
@@ -87,18 +54,10 @@ def dropout_sites() -> Difference:
         ("stock", make_stock()),
         ("attention", make_ours(attention_dropout=0.2)),
     ):
-        with counted_dropout() as sites:
+        with counted_dropout(model) as sites:
             model.train()(source, lengths, shifted)
         counts[name] = {str(rate): sites[rate] for rate in sorted(sites)}
-    return Difference(
-        "dropout",
-        "5.4",
-        "sub-layer outputs, and sums of embedding and position",
-        "same",
-        "same; attention 0.1 as well in `transformer_wmt_en_de_big`, `models/transformer/transformer_legacy.py:266`",
-        "as the paper, nowhere else",
-        "`--attention-dropout` `--relu-dropout`",
-        "unit/test_model.py, parity/test_t2t_arrays.py",
+    return (
         f"2+2 layers have 2 + 2*2 + 2*3 = 12 sites; probed here: {_sites(counts['here'])}, "
         f"stock: {_sites(counts['stock'])}, "
         f"here with attention dropout 0.2: {_sites(counts['attention'])}",
@@ -110,30 +69,20 @@ def _sites(counts: dict[str, int]) -> str:
     return ", ".join(f"{count} at {rate}" for rate, count in counts.items())
 
 
-def biases() -> Difference:
+def biases() -> Measured:
     """Parameters of base with and without biases on the projections of attention."""
     base = {"layers": 6, "d_model": 512, "d_ff": 2048, "heads": 8, "d_k": 64, "d_v": 64}
     with torch.device("meta"):
         without = parameters(make_ours(vocabulary=40960, **base))
         with_biases = parameters(make_ours(vocabulary=40960, attention_bias=True, **base))
-    return Difference(
-        "biases of attention",
-        "3.2.2",
-        "none: the projections are matrices",
-        "yes until v1.3.0, none after",
-        "yes; `bias=False` crashes, `modules/multihead_attention.py:546`",
-        "none",
-        "`--attention-bias`",
-        "unit/test_attention.py",
+    return (
         f"base at V = 40,960: {without:,} parameters without, {with_biases - without:,} more with",
         {"base_without": without, "base_with": with_biases},
     )
 
 
-def head_sizes() -> Difference:
+def head_sizes() -> Measured:
     """Asks both kinds of attention for d_k other than d_model / h."""
-    from fairseq.modules import MultiheadAttention
-
     try:
         MultiheadAttention(512, 7)
         refused = "accepted"
@@ -141,57 +90,33 @@ def head_sizes() -> Difference:
         refused = str(error)
     with torch.device("meta"):
         row_b = parameters(make_ours(vocabulary=40960, layers=6, d_model=512, d_ff=2048, heads=8, d_k=16, d_v=64))
-    return Difference(
-        "d_k and d_v",
-        "3.2.2",
-        "free (Table 3, rows A and B)",
-        "free",
-        "d_model / h, `modules/multihead_attention.py:110-113`",
-        "free",
-        "`--d-k` `--d-v`",
-        "unit/test_attention.py, parity/test_t2t_arrays.py",
+    return (
         f"row B with d_k = 16 has {row_b:,} parameters (printed: 58M); stock says '{refused}'",
         {"row_b_dk16": row_b, "stock": refused},
     )
 
 
-def embeddings() -> Difference:
+def embeddings() -> Measured:
     """Parameters of base with one, two and three tables."""
     base = {"layers": 6, "d_model": 512, "d_ff": 2048, "heads": 8, "d_k": 64, "d_v": 64}
     counts = {}
     for kind in ("shared", "decoder", "separate"):
         with torch.device("meta"):
             counts[kind] = parameters(make_ours(vocabulary=37000, embeddings=kind, **base))
-    return Difference(
-        "embeddings",
-        "3.4",
-        "one table three times, times sqrt(d_model) as embedding only",
-        "same for En-De; three tables for En-Fr and parsing",
-        "three tables unless `--share-all-embeddings`, `models/transformer/transformer_base.py:75-92`",
-        "one table three times; needs a joined dictionary",
-        "`--embeddings decoder` `separate`",
-        "unit/test_model.py",
+    return (
         "base at V = 37,000: " + ", ".join(f"{kind} {count:,}" for kind, count in counts.items()),
         counts,
     )
 
 
-def padding() -> Difference:
+def padding() -> Measured:
     """Changes the padding symbol's row and the side of padding."""
     model, (source, lengths, shifted) = make_ours(), make_pairs([5, 9])
     vector = float(model.encoder.embedding(torch.tensor([[1]])).detach().abs().max())
     left = torch.stack([row.roll(int(row.eq(1).sum())) for row in source])
     with torch.no_grad():
         moved = float((model(left, lengths, shifted)[0] - model(source, lengths, shifted)[0]).abs().max())
-    return Difference(
-        "embedding of padding",
-        "-",
-        "not stated",
-        "a zero vector on every look-up; a class of the softmax",
-        "a row that starts at zero and is trained through the tied softmax",
-        "as T2T",
-        "none",
-        "unit/test_model.py",
+    return (
         f"largest value of its embedding {figure(vector)}; a source padded on the left instead of the right changes "
         f"logits by {_small(moved)}",
         {"largest_value": vector, "left_instead_of_right": moved},
@@ -202,104 +127,64 @@ def _small(value: float) -> str:
     return "less than 1e-5" if value < 1e-5 else figure(value)
 
 
-def layout() -> Difference:
+def layout() -> Measured:
     """Brings both layouts to the same channel order and compares them position by position."""
     d_model = 512
     paper, t2t = sinusoid(1001, d_model), sinusoid(1001, d_model, "t2t")
     halves = torch.cat([paper[:, 0::2], paper[:, 1::2]], dim=1)
     apart = {position: float((halves[position] - t2t[position]).abs().max()) for position in (1, 10, 50, 1000)}
-    return Difference(
-        "sinusoid",
-        "3.5",
-        "sin and cos alternate, angle pos / 10000^(2i/d)",
-        "halves, angle pos * 10000^(-i/(d/2-1))",
-        "as T2T, `modules/sinusoidal_positional_embedding.py:56-62`",
-        "as the paper",
-        "`--sinusoid t2t` `stock`",
-        "unit/test_positions.py, parity/test_t2t_arrays.py",
+    return (
         "d_model 512, channels brought to one order, largest difference at position "
         + ", ".join(f"{position}: {apart[position]:.3f}" for position in apart),
         {str(position): value for position, value in apart.items()},
     )
 
 
-def first_position() -> Difference:
+def first_position() -> Measured:
     """What each layout puts at the first token."""
     first = {}
     for name in ("paper", "t2t", "stock"):
         first[name] = SinusoidPositions(8, name, padding_index=1)(torch.arange(1), 1)[0].tolist()
-    return Difference(
-        "first position",
-        "3.5",
-        "0",
-        "0",
-        "2 = padding index + 1, `utils.py:256-266`",
-        "0",
-        "`--sinusoid stock`",
-        "unit/test_positions.py",
+    return (
         f"sine of the fastest channel at the first token: {first['paper'][0]:.4f} here, {first['t2t'][0]:.4f} T2T, "
         f"{first['stock'][0]:.4f} stock (sin 2)",
         first,
     )
 
 
-def longest_sentence() -> Difference:
+def longest_sentence() -> Measured:
     """Asks both for the longest sentence."""
     ours, stock = make_ours(), make_stock()
-    return Difference(
-        "longest sentence",
-        "3.5",
-        "any",
-        "any; training drops more than 256 tokens",
-        "1024, longer training pairs are dropped, `trainer.py:721`",
-        "any; `--max-tokens` bounds a batch",
-        "`--max-source-positions` `--max-target-positions` `--positions learned`",
-        "unit/test_positions.py",
+    return (
         f"largest source fairseq may hand to the model: {ours.max_positions()[0]:,} here (a stand-in for no limit), "
         f"{stock.max_positions()[0]:,} stock",
         {"here": ours.max_positions()[0], "stock": stock.max_positions()[0]},
     )
 
 
-def decoder_start() -> Difference:
+def decoder_start() -> Measured:
     """The same weights with both first inputs."""
     zeros, eos = make_ours(), make_ours(decoder_start="eos")
     source, lengths, shifted = make_pairs([7])
     with torch.no_grad():
         one, other = (torch.log_softmax(model(source, lengths, shifted)[0], -1) for model in (zeros, eos))
     apart = float((one - other).abs().max())
-    return Difference(
-        "first decoder input",
-        "3.1",
-        '"outputs shifted right"',
-        "a zero vector",
-        "the embedding of EOS, `data/language_pair_dataset.py:99-109`",
-        "a zero vector",
-        "`--decoder-start eos`",
-        "unit/test_model.py",
+    return (
         f"same weights, log-probabilities up to {apart:.2f} nats apart: another function, not a detail",
         {"max_difference": apart},
     )
 
 
-def target_space() -> Difference:
+def target_space() -> Measured:
     """The vector is there only when asked for."""
     more = parameters(make_ours(target_space_embedding=True)) - parameters(make_ours())
-    return Difference(
-        "target-space vector",
-        "3.4",
-        "none",
-        "one learned vector added to every source position",
-        "none",
-        "none",
-        "`--target-space-embedding`",
-        "parity/test_t2t_arrays.py",
+    return (
         f"off by default; on, it adds d_model = {more} parameters",
         {"parameters": more},
     )
 
 
-def initial_weights() -> Difference:
+def initial_weights() -> Measured:
     """Standard deviations of freshly built models at d_model 512."""
     sizes = {"layers": 1, "d_model": 512, "d_ff": 2048, "heads": 8, "d_k": 64, "d_v": 64}
     ours, alike, stock = make_ours(**sizes), make_ours(init="stock", **sizes), make_stock(**sizes)
@@ -320,16 +205,7 @@ def initial_weights() -> Difference:
         layer.fc2.weight,
     )
     deviations = {name: [float(matrix.detach().std()) for matrix in matrices] for name, matrices in rows.items()}
-    return Difference(
-        "initial weights",
-        "-",
-        "not stated",
-        "Glorot uniform over stacked matrices, embeddings N(0, 1/d_model)",
-        "Q, K, V Glorot / sqrt 2; W_1, W_2 as `nn.Linear`; biases of Q, K, V not zero, "
-        "`modules/multihead_attention.py:168-182`",
-        "as T2T",
-        "`--init stock`",
-        "parity/test_stock_initialisation.py",
+    return (
         "standard deviations of W^Q (self), W^K (cross), W_1, W_2: "
         + "; ".join(f"{name} " + ", ".join(f"{value:.4f}" for value in row) for name, row in deviations.items()),
         deviations,

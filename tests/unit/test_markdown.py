@@ -8,7 +8,9 @@ pytestmark = pytest.mark.unit
 
 
 def test_a_table_with_the_bars_of_its_cells_escaped():
-    assert table(["", "a", "b"], [["x|y", 1, "two\nlines"]]) == "| | a | b |\n|---|---:|---:|\n| x\\|y | 1 | two lines |"
+    assert (
+        table(["", "a", "b"], [["x|y", 1, "two\nlines"]]) == "| | a | b |\n|---|---:|---:|\n| x\\|y | 1 | two lines |"
+    )
     assert table(["a", "b"], [], align="cl") == "| a | b |\n|:---:|---|"
 
 

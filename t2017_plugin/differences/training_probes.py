@@ -14,6 +14,11 @@ from t2017_plugin.paper.averaging import RunningMean
 from t2017_plugin.paper.training import Adam, learning_rate, smoothed_cross_entropy
 from t2017_plugin.scoring.bleu import multi_bleu, paper_score, sacrebleu_score
 
+# Two sentences with what moves the scores apart: a compound with a hyphen, quotes, a number with a comma.
+REFERENCES = (
+    'Die US-Regierung sagte am Montag, der Preis stieg um 3,5 Prozent auf einen neuen "Höchststand".',
+    "Ein 30-jähriger Mann wurde in Süd-London von der Polizei gesucht.",
+)
 HYPOTHESES = (
     'Die US-Behörden sagten am Montag, der Preis stieg um 3,5 Prozent auf einen "Höchststand".',
     "Ein 30-jähriger Mann wurde in Ost-London von der Polizei gesucht.",
@@ -116,7 +121,7 @@ def averaging() -> Measured:
 
 
 def bleu() -> Measured:
-    """Scores the same two sentences in three ways."""
+    """Score the same two sentences in three ways."""
     paper = paper_score(HYPOTHESES, REFERENCES, "de").score
     sacre = sacrebleu_score(HYPOTHESES, REFERENCES, "de").score
     words = multi_bleu(HYPOTHESES, REFERENCES).score

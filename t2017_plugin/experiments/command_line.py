@@ -30,13 +30,14 @@ CHOICES = {
     "bpe": "--bpe",
     "scoring": "--scoring",
 }
+# In the order in which the flags are grouped: what is trained, how, on what, and then where.
 SECTIONS = {
     "train": (
-        "task common distributed_training dataset optimization checkpoint model criterion optimizer lr_scheduler ema "
+        "task model criterion optimizer lr_scheduler optimization dataset checkpoint distributed_training common ema "
         "tokenizer bpe scoring"
     ).split(),
     # Not distributed_training: fairseq-generate would translate one part of the sentences for each of its processes.
-    "generate": "task common common_eval dataset generation tokenizer bpe scoring".split(),
+    "generate": "task generation dataset common common_eval tokenizer bpe scoring".split(),
 }
 # What training alone has a use for, in sections that both commands read.
 OF_DATASET_FOR_GENERATION = ("gen_subset", "max_tokens", "batch_size", "num_workers", "required_batch_size_multiple")
@@ -49,6 +50,18 @@ def command_line(path: Path, command: str, overrides: Sequence[str] = ()) -> lis
     Raises:
         UsageError: fairseq's parser does not know a setting or refuses its value, or ``task.data`` is left open.
     """
+    return [flag for _, flags in grouped_flags(path, command, overrides) for flag in flags]
+
+
+def grouped_flags(path: Path, command: str, overrides: Sequence[str] = ()) -> list[tuple[str, list[str]]]:
+    """Return the same arguments by section of the settings file: each section that has some, with its arguments.
+
+    The first group is ``task``, and its first argument is the folder of the data. A flag and its value are two
+    arguments; ``in_lines`` puts them on one line.
+
+    Raises:
+        UsageError: as ``command_line`` does.
+    """
     settings = read_settings(path, overrides)
     known = {*SECTIONS["train"], *SECTIONS["generate"], *OF_NO_COMMAND}
     for setting in settings:
@@ -59,34 +72,42 @@ def command_line(path: Path, command: str, overrides: Sequence[str] = ()) -> lis
     data = [setting.value for setting in settings if setting.key == "task.data"]
     if not data or data[0] in (None, LEFT_OPEN):
         raise UsageError(f"{path}: task.data is left open; say where the binarised data is: --set task.data=FOLDER")
-    flags = [str(data[0])]
-    for section in SECTIONS[command]:
-        flags += _choice(settings, section, str(path))
-    parser = _fairseq_parser(command, flags)
+    groups = {section: _choice(settings, section, str(path)) for section in SECTIONS[command]}
+    groups["task"].insert(0, str(data[0]))
+    parser = _fairseq_parser(command, [flag for flags in groups.values() for flag in flags])
     given = [setting for setting in settings if setting.name != "_name" and setting.key != "task.data"]
-    if command == "train" and (architecture := _architecture(given, flags)):
-        flags[flags.index("--arch") + 1] = architecture
+    if command == "train" and groups["model"] and (architecture := _architecture(given, groups["model"][1])):
+        groups["model"] = [CHOICES["model"], architecture]
         given = [setting for setting in given if setting.section != "model"]
     for setting in given:
-        flags += _flag(parser, setting)
+        groups[setting.section] += _flag(parser, setting)
     try:
-        parser.parse_args(flags)
+        parser.parse_args([flag for flags in groups.values() for flag in flags])
     except UsageError as error:
         raise UsageError(f"{path}: {error}") from error
-    return flags
+    return [(section, flags) for section, flags in groups.items() if flags]
 
 
-def _architecture(settings: list[Setting], flags: list[str]) -> str | None:
+def in_lines(flags: Sequence[str]) -> list[str]:
+    """Return arguments quoted for a shell, a flag and its value on one line."""
+    lines: list[str] = []
+    for flag in flags:
+        if flag.startswith("--") or not lines or " " in lines[-1]:
+            lines.append(shlex.quote(flag))
+        else:
+            lines[-1] += f" {shlex.quote(flag)}"
+    return lines
+
+
+def _architecture(settings: list[Setting], model: str) -> str | None:
     """Name the architecture whose settings are exactly those of section model, if there is one.
 
     Hydra does not apply architectures, so the file lists the settings; a command line is clearer with the name.
     """
     from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_INV_REGISTRY
 
-    if "--arch" not in flags:
-        return None
     wanted = {setting.name: setting.value for setting in settings if setting.section == "model"}
-    for name in ARCH_MODEL_INV_REGISTRY.get(flags[flags.index("--arch") + 1], []):
+    for name in ARCH_MODEL_INV_REGISTRY.get(model, []):
         preset = argparse.Namespace()
         ARCH_CONFIG_REGISTRY[name](preset)
         if {key: str(value) for key, value in vars(preset).items()} == {k: str(v) for k, v in wanted.items()}:
@@ -110,10 +131,12 @@ def _choice(settings: list[Setting], section: str, path: str) -> list[str]:
 
 def _fairseq_parser(command: str, choices: list[str]) -> argparse.ArgumentParser:
     """fairseq's parser with the flags of the chosen model, task and so on added."""
+    # Here, not above: the recipes import this module to list their runs too, and fairseq takes seconds.
     from fairseq import options
 
-    import t2017_plugin  # noqa: F401  registers what the settings name
+    from t2017_plugin.fairseq_side.registration import register
 
+    register()
     parser = options.get_training_parser() if command == "train" else options.get_generation_parser()
     parser.error = _refuse
     options.parse_args_and_arch(parser, choices)
@@ -169,18 +192,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     if args.null:
         sys.stdout.write("".join(f"{flag}\0" for flag in flags))
     else:
-        print(" \\\n".join(_in_lines(flags)))
+        print(" \\\n".join(in_lines(flags)))
     return 0
-
-
-def _in_lines(flags: list[str]) -> list[str]:
-    lines: list[str] = []
-    for flag in flags:
-        if flag.startswith("--") or not lines or " " in lines[-1]:
-            lines.append(shlex.quote(flag))
-        else:
-            lines[-1] += f" {shlex.quote(flag)}"
-    return lines
 
 
 if __name__ == "__main__":

@@ -2,14 +2,15 @@
 
     python -m t2017_plugin.experiments.paper_configs configs
 
-Sizes and dropout come from the architectures, the rest from section 5; a file lists every setting of its model, so that
-each can be overridden under Hydra without a plus sign. A test fails when a file is not what this module writes.
+Sizes and dropout come from the architectures, the rest from ``paper.config`` and ``paper.table3``. A file lists every
+setting of its model, so that each can be overridden under Hydra without a plus sign. A test fails when a file is not
+what this module writes.
 """
 
 import argparse
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,9 @@ import yaml
 
 from t2017_plugin.fairseq_side.architectures import architecture_settings as settings
 from t2017_plugin.files import whole_or_nothing
+from t2017_plugin.paper.config import AVERAGED, AVERAGED_BIG, PARSING_SEARCH, Search, Training
+from t2017_plugin.paper.table3 import BY_NAME, ROWS, Row
 
-GPUS, TOKENS = 8, 25_000
 HYDRA = "fairseq-hydra-train --config-dir {folder} --config-name {name} task.data=DATA common.user_dir=t2017_plugin"
 
 
@@ -29,68 +31,63 @@ class Experiment:
     architecture: str
     title: str
     expect: str
-    updates: int = 100_000
-    # One checkpoint every ten minutes at the paper's speed: 0.4 s an update for base, 1.0 s for big (section 5.2).
-    save_interval: int = 1_500
-    averaged: int = 5
-    changes: dict[str, dict[str, Any]] = field(default_factory=dict)
+    training: Training = Training()
+    search: Search = Search()
+    averaged: int = AVERAGED  # how many of the last checkpoints; 1 for none
+    task: str = "t2017_translation"
     languages: tuple[str, str] = ("en", "de")
-    # As printed in Table 3: perplexity a word-piece and BLEU on newstest2013.
-    printed: tuple[float, float] | None = None
+    # The rate of the authors' program for parsing is half of equation (3).
+    noam_scale: float = 1.0
+    row: Row | None = None  # of Table 3, with what the paper prints
+
+    @property
+    def save_interval(self) -> int:
+        """Updates between two checkpoints: ten minutes at 0.4 s per update for base, 1.0 s for big (section 5.2)."""
+        return 1_500 if self.training.train_steps == Training().train_steps else 600
 
 
-def row(architecture: str, what: str, perplexity: float, bleu: float, **changes: Any) -> Experiment:
-    """A row of Table 3: base with one change, scored on newstest2013 without averaging."""
-    expect = f"The paper: perplexity {perplexity} a word-piece, BLEU {bleu} on newstest2013, without averaging."
-    title = f"Table 3, row {what}"
-    return Experiment(architecture, title, expect, averaged=1, changes=changes, printed=(perplexity, bleu))
+def of_row(row: Row) -> Experiment:
+    """Return the experiment of a row of Table 3, scored on newstest2013 without averaging."""
+    return Experiment(
+        # Rows that change the training alone have no architecture of their own.
+        f"t2017_{row.name}" if row.model else "t2017_base",
+        f"Table 3, row {', '.join(filter(None, (row.group, row.what)))}",
+        f"The paper: perplexity {row.perplexity} a word-piece, BLEU {row.bleu} on newstest2013, without averaging.",
+        training=row.training_config(),
+        averaged=1,
+        row=row,
+    )
 
 
-def big(architecture: str, title: str, expect: str, target: str = "de") -> Experiment:
-    """A big model: 300,000 updates of about one second, the last 20 checkpoints averaged (sections 5.2 and 6.1)."""
-    return Experiment(architecture, title, expect, 300_000, 600, averaged=20, languages=("en", target))
-
-
+BIG = BY_NAME["big"].training_config()
 EXPERIMENTS: dict[str, Experiment] = {
     "base": Experiment("t2017_base", "Base, English-German (Table 2)", "The paper: BLEU 27.3 on newstest2014."),
-    "big": big("t2017_big", "Big, English-German (Table 2)", "The paper: BLEU 28.4 on newstest2014."),
-    "big_enfr": big(
+    "big": Experiment(
+        "t2017_big",
+        "Big, English-German (Table 2)",
+        "The paper: BLEU 28.4 on newstest2014.",
+        training=BIG,
+        averaged=AVERAGED_BIG,
+    ),
+    "big_enfr": Experiment(
         "t2017_big_enfr",
         "Big, English-French (Table 2): dropout 0.1 instead of 0.3 (section 6.1)",
         "The paper: BLEU 41.8 on newstest2014 in Table 2 and the abstract, 41.0 in the text of section 6.1.",
-        target="fr",
+        training=BIG,
+        averaged=AVERAGED_BIG,
+        languages=("en", "fr"),
     ),
     "parsing": Experiment(
         "t2017_parsing",
         "English constituency parsing, WSJ only (section 6.3, Table 4)",
         "The paper: F1 91.3 on section 23. Dropout, schedule and sizes it does not give are the authors' code's.",
-        changes={
-            "task": {"_name": "t2017_parsing", "extra_length": 300},
-            "lr_scheduler": {"warmup_updates": 16_000, "noam_scale": 0.5},
-            "generation": {"beam": 21, "lenpen": 0.3},
-        },
+        training=Training(warmup_steps=16_000),
+        search=PARSING_SEARCH,
+        task="t2017_parsing",
         languages=("words", "tree"),
+        noam_scale=0.5,
     ),
-    "table3/base": row("t2017_base", "base", 4.92, 25.8),
-    "table3/a_h1": row("t2017_a_h1", "A, h = 1", 5.29, 24.9),
-    "table3/a_h4": row("t2017_a_h4", "A, h = 4", 5.00, 25.5),
-    "table3/a_h16": row("t2017_a_h16", "A, h = 16", 4.91, 25.8),
-    "table3/a_h32": row("t2017_a_h32", "A, h = 32", 5.01, 25.4),
-    "table3/b_dk16": row("t2017_b_dk16", "B, d_k = 16", 5.16, 25.1),
-    "table3/b_dk32": row("t2017_b_dk32", "B, d_k = 32", 5.01, 25.4),
-    "table3/c_n2": row("t2017_c_n2", "C, N = 2", 6.11, 23.7),
-    "table3/c_n4": row("t2017_c_n4", "C, N = 4", 5.19, 25.3),
-    "table3/c_n8": row("t2017_c_n8", "C, N = 8", 4.88, 25.5),
-    "table3/c_d256": row("t2017_c_d256", "C, d_model = 256, d_k = d_v = 32", 5.75, 24.5),
-    "table3/c_d1024": row("t2017_c_d1024", "C, d_model = 1024, d_k = d_v = 128", 4.66, 26.0),
-    "table3/c_ff1024": row("t2017_c_ff1024", "C, d_ff = 1024", 5.12, 25.4),
-    "table3/c_ff4096": row("t2017_c_ff4096", "C, d_ff = 4096", 4.75, 26.2),
-    "table3/d_drop0": row("t2017_d_drop0", "D, P_drop = 0.0", 5.77, 24.6),
-    "table3/d_drop2": row("t2017_d_drop2", "D, P_drop = 0.2", 4.95, 25.5),
-    "table3/d_ls0": row("t2017_base", "D, eps_ls = 0.0", 4.67, 25.3, criterion={"label_smoothing": 0.0}),
-    "table3/d_ls2": row("t2017_base", "D, eps_ls = 0.2", 5.47, 25.7, criterion={"label_smoothing": 0.2}),
-    "table3/e_learned": row("t2017_e_learned", "E, learned positions", 4.92, 25.7),
-    "table3/big": replace(row("t2017_big", "big", 4.33, 26.4), updates=300_000, save_interval=600),
+    **{f"table3/{row.name}": of_row(row) for row in ROWS},
 }
 
 
@@ -98,7 +95,7 @@ class Dumper(yaml.SafeDumper):
     """Writes mappings over several lines and lists on one."""
 
     def represent_list(self, data: list[Any]) -> yaml.Node:
-        """A list as fairseq's own files write it: [1]."""
+        """Represent a list as fairseq's own files write it: [1]."""
         return self.represent_sequence("tag:yaml.org,2002:seq", data, flow_style=True)
 
 
@@ -106,9 +103,10 @@ Dumper.add_representer(list, Dumper.represent_list)
 
 
 def content(experiment: Experiment) -> dict[str, dict[str, Any]]:
-    """All settings of an experiment in fairseq's Hydra layout."""
+    """Return all settings of an experiment in fairseq's Hydra layout."""
     source, target = experiment.languages
-    tree: dict[str, dict[str, Any]] = {
+    training, search = experiment.training, experiment.search
+    return {
         "common": {
             "user_dir": "${oc.env:PWD}/t2017_plugin",
             "seed": 1,
@@ -116,50 +114,60 @@ def content(experiment: Experiment) -> dict[str, dict[str, Any]]:
             "log_format": "simple",
             "log_interval": 100,
         },
-        "distributed_training": {"distributed_world_size": GPUS},
+        "distributed_training": {"distributed_world_size": training.gpus},
         "task": {
-            "_name": "t2017_translation",
+            "_name": experiment.task,
             "data": "???",
             "source_lang": source,
             "target_lang": target,
             "search": "paper",
-            "length_penalty_form": "gnmt",
-            "extra_length": 50,
+            "length_penalty_form": search.length_penalty,
+            "extra_length": search.extra,
         },
         "model": {"_name": "t2017_transformer", **settings(experiment.architecture)},
-        "criterion": {"_name": "t2017_label_smoothing", "label_smoothing": 0.1, "smoothing_over": "all"},
+        "criterion": {
+            "_name": "t2017_label_smoothing",
+            "label_smoothing": training.eps_ls,
+            "smoothing_over": training.smoothing_over,
+        },
         "optimizer": {
             "_name": "t2017_adam",
-            "adam_betas": "(0.9, 0.98)",
-            "adam_eps": 1e-9,
-            "adam_epsilon_form": "paper",
+            "adam_betas": f"({training.beta_1}, {training.beta_2})",
+            "adam_eps": training.epsilon,
+            "adam_epsilon_form": training.epsilon_form,
         },
-        "lr_scheduler": {"_name": "t2017_noam", "warmup_updates": 4000, "noam_scale": 1.0},
-        "optimization": {"max_update": experiment.updates, "update_freq": [1]},
-        "dataset": {"max_tokens": TOKENS // GPUS, "required_batch_size_multiple": 1, "num_workers": 2},
+        "lr_scheduler": {
+            "_name": "t2017_noam",
+            "warmup_updates": training.warmup_steps,
+            "noam_scale": experiment.noam_scale,
+        },
+        "optimization": {"max_update": training.train_steps, "update_freq": [1]},
+        "dataset": {
+            "max_tokens": training.tokens // training.gpus,
+            "required_batch_size_multiple": 1,
+            "num_workers": 2,
+        },
         "checkpoint": {
             "save_interval_updates": experiment.save_interval,
-            "keep_interval_updates": max(experiment.averaged, 5),
+            "keep_interval_updates": max(experiment.averaged, AVERAGED),
             "no_epoch_checkpoints": True,
         },
-        "generation": {"beam": 4, "lenpen": 0.6, "min_len": -1},
+        "generation": {"beam": search.beam, "lenpen": search.alpha, "min_len": -1},
         "hydra": {"run": {"dir": "."}},
     }
-    for section, values in experiment.changes.items():
-        tree[section].update(values)
-    return tree
 
 
 def text(name: str, experiment: Experiment) -> str:
-    """The file, header included."""
+    """Return the file, header included."""
+    training = experiment.training
     folder, _, file = f"configs/{name}".rpartition("/")
     averaging = f"the last {experiment.averaged} checkpoints averaged" if experiment.averaged > 1 else "no averaging"
     header = [
         f"{experiment.title}.",
         experiment.expect,
-        f"{experiment.updates:,} updates of about {TOKENS:,} source and target tokens; {averaging}.",
-        f"Written for {GPUS} GPUs; with G of them distributed_training.distributed_world_size=G and",
-        f"optimization.update_freq=[{GPUS}/G]; on a CPU also common.fp16=false common.cpu=true.",
+        f"{training.train_steps:,} updates of about {training.tokens:,} source and target tokens; {averaging}.",
+        f"Written for {training.gpus} GPUs; with G of them distributed_training.distributed_world_size=G and",
+        f"optimization.update_freq=[{training.gpus}/G]; on a CPU also common.fp16=false common.cpu=true.",
         "",
         "Launch, in the checkout:",
         f"  {HYDRA.format(folder=folder, name=file)}",

@@ -8,7 +8,7 @@ import pytest
 
 from t2017_plugin.commands.main import main
 from t2017_plugin.commands.plot import draw
-from t2017_plugin.experiments.log import find_logs, read_log
+from t2017_plugin.experiments.logs import find_logs, read_log
 from tests.commands.fairseq_runs import Corpus, run_here, training
 
 pytestmark = pytest.mark.commands
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.commands
 
 @pytest.fixture(scope="module")
 def run_folder(corpus: Corpus, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Twelve updates logged as JSON, gone on with to twenty logged as text; one log, as the recipes keep it."""
+    """Twelve updates logged as JSON, resumed to twenty logged as text; one log, as the recipes keep it."""
     folder = tmp_path_factory.mktemp("a run")
     log = ""
     for updates, layout in ((12, "json"), (20, "simple")):
@@ -65,11 +65,11 @@ def test_cost_of_a_run(corpus: Corpus, run_folder: Path, capsys: pytest.CaptureF
     answer = json.loads(capsys.readouterr().out)
     log = read_log(run_folder / "logs" / "train.log")
     assert answer["updates"] == 20 and answer["target_tokens"] == pytest.approx(log.total("wpb"))
-    assert answer["rule"] == pytest.approx(log.seconds * 1e9)
+    assert answer["rule"] == pytest.approx(log.train_wall * 1e9)
     assert answer["counted"] == pytest.approx(sum(answer["parts"].values()))
 
 
 def test_no_log(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "train.log").write_text("nothing of the kind\n")
     assert main(["plot", str(tmp_path)]) == 1
-    assert "tells of no update" in capsys.readouterr().err
+    assert "has no updates in it" in capsys.readouterr().err

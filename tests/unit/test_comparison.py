@@ -6,35 +6,33 @@ import re
 import statistics
 import subprocess
 import sys
-from dataclasses import replace
 from xml.etree import ElementTree
 
 import pytest
 
 from t2017_plugin.errors import UsageError
-from t2017_plugin.experiments import chart, page
-from t2017_plugin.experiments.arms import differing_settings, group, spread
-from t2017_plugin.experiments.curves import Point, read_curves
-from t2017_plugin.experiments.runs import read_run, references_of
-from t2017_plugin.experiments.significance import compare_arms
-from t2017_plugin.experiments.tables import all_tables
+from t2017_plugin.experiments import comparison_page as page
+from t2017_plugin.experiments.comparison import compare_arms, differing_settings, group, spread
+from t2017_plugin.experiments.comparison_page import all_tables
+from t2017_plugin.experiments.logs import Point, read_losses
+from t2017_plugin.experiments.runs import Run, read_run, references_of
 from tests.recorded_runs import DATA, REFERENCES, interval, log, make_run, spoiled, validation
 
 pytestmark = pytest.mark.unit
 
 
-def curves_of(tmp_path, lines):
+def log_of(tmp_path, lines):
     path = tmp_path / "train.log"
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return read_curves(path)
+    return read_losses(path)
 
 
 def test_losses_over_updates_and_time(tmp_path):
-    curves = curves_of(tmp_path, log(nll=2.0, wps=9000.0))
+    curves = log_of(tmp_path, log(nll=2.0, wps=9000.0))
     # 50 updates of 900 tokens at 9,000 tokens a second take 5 seconds.
     assert curves.training == [Point(50, 5, 5.0), Point(100, 10, 4.0), Point(150, 15, 3.0), Point(200, 20, 2.0)]
     assert curves.validation == [Point(100, 10, 4.5), Point(200, 20, 2.5)]
-    assert curves.tokens_a_second == 9000 and curves.tokens_an_update == 900
+    assert curves.tokens_per_second == 9000 and curves.tokens_per_update == 900
     assert (curves.updates, curves.seconds, curves.parameters) == (200, 20, 1_449_984)
     assert curves.last_training_loss == 2.0  # the intervals after update 180
     assert curves.device_bytes is None
@@ -42,7 +40,7 @@ def test_losses_over_updates_and_time(tmp_path):
 
 def test_updates_made_again_after_an_interruption_count_once(tmp_path):
     again = [interval(100, 3.9, 4500.0), validation(100, 4.4), interval(150, 2.9, 4500.0)]
-    curves = curves_of(tmp_path, log() + again)
+    curves = log_of(tmp_path, log() + again)
     assert [(point.updates, point.bits) for point in curves.training] == [(50, 5.0), (100, 3.9), (150, 2.9)]
     assert [(point.updates, point.bits) for point in curves.validation] == [(100, 4.4)]
     assert curves.seconds == 5 + 10 + 10
@@ -59,29 +57,31 @@ def test_json_logs_tell_the_same(tmp_path):
             line = f"{head} | INFO | {kind} | {json.dumps(fields)}"
         lines.append(line)
     assert any('"valid_nll_loss": "4.5"' in line for line in lines)
-    assert curves_of(tmp_path, lines) == curves_of(tmp_path, log())
+    found, expected = log_of(tmp_path, lines), log_of(tmp_path, log())
+    assert (found.training, found.validation) == (expected.training, expected.validation)
+    assert found.summary() == expected.summary() and found.column("lr") == expected.column("lr")
 
 
 def test_memory_of_a_gpu_is_its_own_less_what_was_free(tmp_path):
     card = "2026 | INFO | fairseq.utils | rank 0: capabilities = 9.0 ; total memory = 40.000 GB ; name = GPU"
     free = [interval(50, 3.0, 9000.0, "gb_free=30.5, "), interval(100, 3.0, 9000.0, "gb_free=29.5, ")]
-    assert curves_of(tmp_path, [card, *free]).device_bytes == round(10.5 * 2**30)
+    assert log_of(tmp_path, [card, *free]).device_bytes == round(10.5 * 2**30)
 
 
 def test_a_run_of_one_interval_and_a_diverged_one_have_curves_too(tmp_path):
     stopped = "2026 | INFO | fairseq_cli.train | Stopping training due to num_updates: 60 >= max_update: 60"
-    short = curves_of(tmp_path, [interval(50, 3.0, 9000.0), validation(25, 4.0), stopped])
+    short = log_of(tmp_path, [interval(50, 3.0, 9000.0), validation(25, 4.0), stopped])
     assert (short.updates, short.last_training_loss) == (60, 3.0)
     assert short.validation == [Point(25, 2.5, 4.0)]  # half way to the first interval's end
     lines = [*log(), interval(250, math.nan, 9000.0), interval(300, math.nan, 9000.0)]
     diverged = group([read_run(make_run(tmp_path, "t2017", log=lines))])
-    assert chart.arm_line(diverged[0], validation=False, over_time=False).x == [50, 100, 150, 200]
-    assert "<svg" in chart.as_svg(chart.draw(diverged))
+    assert page.arm_line(diverged[0], validation=False, over_time=False).x == [50, 100, 150, 200]
+    assert "<svg" in page.as_svg(page.draw(diverged))
 
 
 def test_a_log_without_updates_is_refused(tmp_path):
-    with pytest.raises(UsageError, match="tells of no update"):
-        curves_of(tmp_path, log()[:1])
+    with pytest.raises(UsageError, match="has no updates in it"):
+        log_of(tmp_path, log()[:1])
 
 
 @pytest.fixture
@@ -194,11 +194,19 @@ def test_the_page_is_well_formed_and_needs_nothing_else(arms):
     assert speed[1:6] == ["200", "900.0 ± 0.0", "2.000 ± 0.000", "2.500 ± 0.000", "9,000"] and speed[7] == "512"
 
 
+def updates_of(line):
+    """The updates that a line of a log is about, 0 for none."""
+    found = re.search(r"num_updates[= ](\d+)", line)
+    return int(found[1]) if found else 0
+
+
 def test_curves_are_means_over_seeds_with_their_range(arms):
-    low, high = arms[0].runs[0].curves, arms[0].runs[1].curves
-    raised = [Point(point.updates, point.seconds * 2, point.bits + 0.5) for point in high.training]
-    arms[0].runs[1] = replace(arms[0].runs[1], curves=replace(high, training=raised))
-    figure = chart.draw(arms)
+    low, unlogged = arms[0].runs[0].log, [line for line in log(2.5, 4500.0) if "| valid |" not in line]
+    log_file = arms[0].runs[1].folder / "logs" / "train.log"
+    validated = [line for line in log() if "| valid |" in line]
+    log_file.write_text("\n".join(sorted([*unlogged, *validated], key=updates_of)) + "\n", encoding="utf-8")
+    arms[0].runs[1] = Run(arms[0].runs[1].folder)
+    figure = page.draw(arms)
     over_updates, over_time = figure.axes[2:]
     updates = [point.updates for point in low.training]
     # Seeds 1 and 3 are as logged, seed 2 is half a bit above and takes twice the time.
@@ -210,12 +218,12 @@ def test_curves_are_means_over_seeds_with_their_range(arms):
     assert [len(panel.collections) for panel in figure.axes] == [0, 0, 1, 1]  # the one band, over both
     assert over_updates.get_ylim()[0] < 2.0 < 5.5 < over_updates.get_ylim()[1]
     assert [line.get_label() for line in over_updates.lines] == ["t2017", "stock"]
-    assert chart.as_svg(figure) == chart.as_svg(chart.draw(arms))
+    assert page.as_svg(figure) == page.as_svg(page.draw(arms))
 
 
 def test_a_loss_that_was_not_logged_is_told(tmp_path):
     lines = [line for line in log() if "| valid |" not in line]
-    figure = chart.draw(group([read_run(make_run(tmp_path, "t2017", log=lines))]))
+    figure = page.draw(group([read_run(make_run(tmp_path, "t2017", log=lines))]))
     assert figure.axes[0].get_title() == "Validation loss over updates: not logged"
     assert len(figure.axes[2].lines[0].get_xydata()) == 4
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from t2017_plugin.errors import UsageError
 from t2017_plugin.experiments import command_line as module
-from t2017_plugin.experiments.command_line import command_line
+from t2017_plugin.experiments.command_line import command_line, grouped_flags
 from t2017_plugin.experiments.settings_file import read_settings
 
 pytestmark = pytest.mark.unit
@@ -193,3 +193,23 @@ def test_a_wrong_call_and_a_failure_differ_in_status(tmp_path):
     assert outcome.returncode == 1
     assert outcome.stderr.splitlines()[-1].startswith("none.yaml: no such file")
     assert "Traceback" not in outcome.stderr
+
+
+def test_flags_by_section_are_the_same_flags():
+    path = ROOT / "configs" / "demo.yaml"
+    groups = grouped_flags(path, "train", (*DATA, "model.d_ff=999"))
+    assert [flag for _, flags in groups for flag in flags] == command_line(path, "train", (*DATA, "model.d_ff=999"))
+    by_section = dict(groups)
+    assert list(by_section)[:3] == ["task", "model", "criterion"]
+    assert by_section["task"][:3] == ["some data", "--task", "t2017_translation"]
+    assert by_section["criterion"] == [
+        "--criterion", "t2017_label_smoothing", "--label-smoothing", "0.1", "--smoothing-over", "all",
+    ]  # fmt: skip
+    assert "--d-ff 999" in module.in_lines(by_section["model"])
+
+
+def test_the_module_registers_what_a_settings_file_names():
+    command = [sys.executable, "-m", "t2017_plugin.experiments.command_line", "configs/demo.yaml", "train"]
+    outcome = subprocess.run([*command, "--set", DATA[0]], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert outcome.returncode == 0, outcome.stderr
+    assert "--arch t2017_tiny" in outcome.stdout

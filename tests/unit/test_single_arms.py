@@ -8,8 +8,8 @@ from fairseq import options
 from recipes.compare_stock import arms
 from t2017_plugin.checkpoints.stock_weights import STOCK_SWITCHES
 from t2017_plugin.differences.single_arms import (
-    DIFFERENCES,
     SINGLES,
+    TOGETHER,
     arm_names,
     built_in,
     in_our_names,
@@ -96,9 +96,9 @@ def test_every_switch_is_among_them_and_together_they_are_stocks():
         "model.max_learned_positions",
     }  # fmt: skip
     assert built_in(every) == {}
-    assert {key for difference in DIFFERENCES for key in difference.switch} <= every.keys()
+    assert {key for arm in TOGETHER for key in arm.set} <= every.keys()
 
 
 def test_an_unknown_arm_is_refused():
-    with pytest.raises(UsageError, match="there is no arm 'position'; there are t2017, stock, positions"):
+    with pytest.raises(UsageError, match="there is no arm 'position'; there are t2017, stock, layer_norm_eps"):
         arms.settings("position", 1, 100)

@@ -93,7 +93,8 @@ def test_figures_against_what_is_known(numbers: dict[str, dict[str, Any]]) -> No
     assert numbers["longest_sentence"] == {"here": 1_000_000, "stock": 1024}
     assert numbers["decoder_start"]["max_difference"] > 0.1
     assert numbers["target_space"]["parameters"] == 64
-    # Glorot: sqrt(2 / (fan in + fan out)) over [W^Q|W^K|W^V], [W^K|W^V], W_1, W_2; torch's nn.Linear: 1 / sqrt(3 fan in).
+    # Glorot: sqrt(2 / (fan in + fan out)) over [W^Q|W^K|W^V], [W^K|W^V], W_1 and W_2.
+    # torch's nn.Linear: 1 / sqrt(3 fan in).
     glorot = [(2 / (512 + width)) ** 0.5 for width in (3 * 512, 2 * 512, 2048, 2048)]
     assert numbers["initial_weights"]["here"] == pytest.approx(glorot, rel=0.01)
     stock = [(1 / 1024) ** 0.5, (1 / 1024) ** 0.5, (1 / 3 / 512) ** 0.5, (1 / 3 / 2048) ** 0.5]

@@ -10,7 +10,7 @@
 
 Time is the processor's for one layer, forward, the shortest of several calls, without the projections that the
 table leaves out. Sequential steps are counted in the layer's program. The longest path is measured: how many layers it
-takes until the last output depends on the first input, told by its gradient; for the recurrent layer, how many steps.
+takes until the last output depends on the first input, seen in its gradient; for the recurrent layer, how many steps.
 The exponents of n and d are slopes of the logarithms of the times between the two largest sizes.
 """
 
@@ -28,6 +28,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from benchmarks.timing import machine
+from t2017_plugin.markdown import table as markdown_table
 
 KERNEL, WINDOW = 3, 32
 
@@ -79,7 +80,7 @@ class Convolution(nn.Module):
 
 
 def layer(kind: str, d: int, number: int = 0) -> Callable[[Tensor], Tensor]:
-    """Make a layer of a kind; ``number`` counts it in a stack, which decides a convolution's dilation."""
+    """A layer of a kind; ``number`` counts it in a stack, which decides a convolution's dilation."""
     if kind == "recurrent":
         return Recurrent(d)
     if kind == "convolutional":
@@ -135,7 +136,7 @@ def slope(times: dict[int, float]) -> float:
 
 
 def measure(lengths: list[int], widths: list[int], calls: int) -> list[dict[str, Any]]:
-    """Make a row for each kind: times over n at the middle width and over d at the middle length, exponents, path."""
+    """A row for each kind: times over n at the middle width and over d at the middle length, exponents, path."""
     n_fixed, d_fixed = lengths[len(lengths) // 2], widths[len(widths) // 2]
     rows = []
     for kind, (orders, n_power, d_power, sequential, path) in KINDS.items():
@@ -162,27 +163,26 @@ def measure(lengths: list[int], widths: list[int], calls: int) -> list[dict[str,
 
 
 def table(rows: list[dict[str, Any]], lengths: list[int], widths: list[int]) -> str:
-    """Write the rows as Markdown."""
+    """Return the rows as Markdown."""
     n_fixed, d_fixed, shortest = lengths[len(lengths) // 2], widths[len(widths) // 2], lengths[0]
     columns = [
         "layer", "operations", f"ms, n = {lengths[0]}", f"ms, n = {lengths[-1]}", "exponent of n", "exponent of d",
         f"steps in a row, n = {n_fixed}", f"longest path, n = {shortest}", "by the paper",
     ]  # fmt: skip
-    lines = [f"d = {d_fixed}, window r = {WINDOW}, kernel k = {KERNEL}", "", "| " + " | ".join(columns) + " |"]
-    lines.append("|---|---|" + "---:|" * (len(columns) - 2))
+    cells = []
     for row in rows:
         over_n = row["seconds over n"]
-        cells = [
+        cells.append([
             row["kind"], f"O({row['orders']})", f"{1e3 * over_n[lengths[0]]:.2f}", f"{1e3 * over_n[lengths[-1]]:.2f}",
             f"{row['exponent of n']:.2f} ({row['paper, n']})", f"{row['exponent of d']:.2f} ({row['paper, d']})",
-            str(row["sequential steps"]), str(row["longest path"]), str(row["paper, path"]),
-        ]  # fmt: skip
-        lines.append("| " + " | ".join(cells) + " |")
-    return "\n".join(lines)
+            row["sequential steps"], row["longest path"], row["paper, path"],
+        ])  # fmt: skip
+    about = f"d = {d_fixed}, window r = {WINDOW}, kernel k = {KERNEL}"
+    return f"{about}\n\n{markdown_table(columns, cells, align='ll' + 'r' * (len(columns) - 2))}"
 
 
 def plot(rows: list[dict[str, Any]], path: Path) -> None:
-    """Draw times over n and over d on logarithmic axes; dotted lines have the paper's slope through the last point."""
+    """Times over n and over d on logarithmic axes; dotted lines have the paper's slope through the last point."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 

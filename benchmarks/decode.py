@@ -33,7 +33,7 @@ from benchmarks.timing import alternate, ratios, report
 from t2017_plugin.checkpoints.loading import PRECISIONS
 from t2017_plugin.checkpoints.stock_weights import STOCK_SWITCHES, from_stock
 from t2017_plugin.differences.small_models import make_pairs, make_stock, make_task
-from t2017_plugin.fairseq_side.architectures import architecture_settings as settings
+from t2017_plugin.fairseq_side.architectures import architecture_settings
 from t2017_plugin.fairseq_side.generator import PaperGenerator
 from t2017_plugin.fairseq_side.model import T2017Transformer
 from t2017_plugin.fairseq_side.settings import T2017TransformerConfig
@@ -93,7 +93,7 @@ def from_checkpoint(checkpoint: Path, data_bin: Path) -> tuple[Any, Any, list[Te
 
 def untrained(size: str, vocabulary: int) -> tuple[Any, Any, list[Tensor]]:
     """Make a stock model of a named size with random weights, and 64 sources of 20 tokens."""
-    chosen = settings(f"t2017_{size}")
+    chosen = architecture_settings(f"t2017_{size}")
     sizes = {name: chosen[name] for name in ("layers", "d_model", "d_ff", "heads", "d_k", "d_v")}
     return make_stock(1, vocabulary, **sizes), make_task(vocabulary), list(make_pairs([20] * 64, vocabulary)[0])
 

@@ -11,9 +11,11 @@ from typing import Any
 
 import torch
 
+from t2017_plugin.markdown import table
+
 
 def alternate(arms: Mapping[str, Callable[[], Any]], rounds: int, warmup: int = 1) -> dict[str, list[float]]:
-    """Seconds of each arm, which take turns so that a busy moment of the machine meets all of them."""
+    """Return the seconds of each arm, which take turns so that a busy moment of the machine meets all of them."""
     seconds: dict[str, list[float]] = {name: [] for name in arms}
     for number in range(warmup + rounds):
         for name, arm in arms.items():
@@ -29,13 +31,13 @@ def alternate(arms: Mapping[str, Callable[[], Any]], rounds: int, warmup: int = 
 
 
 def ratios(numerator: list[float], denominator: list[float]) -> tuple[float, float, float]:
-    """Median, lowest and highest of the ratio, round by round."""
+    """Return median, lowest and highest of the ratio, round by round."""
     each = [one / other for one, other in zip(numerator, denominator, strict=True)]
     return statistics.median(each), min(each), max(each)
 
 
 def machine() -> dict[str, Any]:
-    """Describe what the figures were measured on."""
+    """Return what the figures were measured on."""
     processor = platform.processor() or platform.machine()
     for line in Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else []:
         if line.startswith("model name"):
@@ -52,12 +54,12 @@ def machine() -> dict[str, Any]:
 
 
 def markdown(title: str, rows: list[dict[str, Any]]) -> str:
-    """Lay out a table under a line that names machine and date."""
+    """Return a table under a line that names machine and date."""
     about = machine()
     columns = list(rows[0])
-    lines = [f"{title}: {about['device']}, {about['threads']} threads, torch {about['torch']}, {about['date']}", ""]
-    lines += ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
-    return "\n".join([*lines, *("| " + " | ".join(str(row[column]) for column in columns) + " |" for row in rows)])
+    cells = [[row[column] for column in columns] for row in rows]
+    line = f"{title}: {about['device']}, {about['threads']} threads, torch {about['torch']}, {about['date']}"
+    return f"{line}\n\n{table(columns, cells, align='l' * len(columns))}"
 
 
 def report(title: str, rows: list[dict[str, Any]], output: Path | None) -> None:

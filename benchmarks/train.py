@@ -26,7 +26,7 @@ from omegaconf import OmegaConf
 
 from benchmarks.timing import alternate, markdown, ratios, report
 from t2017_plugin.differences.small_models import make_ours, make_stock, make_task
-from t2017_plugin.fairseq_side.architectures import architecture_settings as settings
+from t2017_plugin.fairseq_side.architectures import architecture_settings
 from t2017_plugin.fairseq_side.training import T2017Adam, T2017AdamConfig, T2017LabelSmoothing
 
 ARMS = ("t2017_plugin", "stock")
@@ -75,7 +75,7 @@ def half_precision(optimizer: Any, parameters: list[Any], precision: str) -> Any
 def updater(arm: str, size: str, args: argparse.Namespace) -> Callable[[dict[str, Any]], None]:
     """Make a function that makes one update of an arm's model on a batch."""
     vocabulary = SIZES[size][0]
-    task, sizes = make_task(vocabulary), settings(f"t2017_{size}")
+    task, sizes = make_task(vocabulary), architecture_settings(f"t2017_{size}")
     kept = {name: sizes[name] for name in ("layers", "d_model", "d_ff", "heads", "d_k", "d_v", "dropout")}
     if arm == "stock":
         model, criterion = make_stock(1, vocabulary, **kept), LabelSmoothedCrossEntropyCriterion(task, False, 0.1)

@@ -7,6 +7,15 @@ import json
 from pathlib import Path
 
 from t2017_plugin.commands.arguments import at_least_one
+from t2017_plugin.experiments.batches import (
+    default_update_freq,
+    fairseq_update,
+    fit_max_tokens,
+    read_lengths,
+    side_by_side,
+    t2t_update,
+)
+from t2017_plugin.paper.config import Training
 
 DESCRIPTION = """\
 Print --max-tokens and --update-freq for fairseq-train that give the paper's batch on G GPUs.
@@ -31,10 +40,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--gpus", type=at_least_one, default=1, metavar="G", help="processes that train together (default: 1)"
     )
-    parser.add_argument("--tokens", type=at_least_one, metavar="N", help="tokens a side and update (default: 25000)")
+    parser.add_argument(
+        "--tokens",
+        type=at_least_one,
+        default=Training().tokens,
+        metavar="N",
+        help="tokens per side and update (default: %(default)s)",
+    )
     parser.add_argument("--data-bin", type=Path, metavar="D", help="data to count, from fairseq-preprocess")
     parser.add_argument(
-        "--update-freq", type=at_least_one, metavar="U", help="batches of a GPU an update (default: 8 / G)"
+        "--update-freq", type=at_least_one, metavar="U", help="batches per GPU and update (default: 8 / G)"
     )
     parser.add_argument("--max-tokens", type=at_least_one, metavar="M", help="count these batches, choose nothing")
     parser.add_argument(
@@ -53,17 +68,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the flags, and what they give on the data."""
-    from t2017_plugin.experiments import batches
-
-    tokens = args.tokens or batches.PAPER_TOKENS
-    update_freq = args.update_freq or batches.default_update_freq(args.gpus)
-    lengths = args.data_bin and batches.read_lengths(args.data_bin, "train", args.source_lang, args.target_lang)
+    update_freq = args.update_freq or default_update_freq(args.gpus)
+    lengths = args.data_bin and read_lengths(args.data_bin, "train", args.source_lang, args.target_lang)
     if args.max_tokens:
         max_tokens = args.max_tokens
     elif lengths:
-        max_tokens = batches.fit_max_tokens(lengths, tokens, update_freq, args.gpus)
+        max_tokens = fit_max_tokens(lengths, args.tokens, update_freq, args.gpus)
     else:
-        max_tokens = max(1, round(tokens / (args.gpus * update_freq)))
+        max_tokens = max(1, round(args.tokens / (args.gpus * update_freq)))
     flags = f"--max-tokens {max_tokens} --update-freq {update_freq}"
     answer = {"gpus": args.gpus, "max_tokens": max_tokens, "update_freq": update_freq}
     if args.flags:
@@ -74,16 +86,16 @@ def run(args: argparse.Namespace) -> int:
             print(json.dumps(answer, indent=2))
         else:
             held = args.gpus * max_tokens * update_freq
-            print(f"{flags}   ({args.gpus} GPUs; at most {held:,} tokens a side, padding included;")
+            print(f"{flags}   ({args.gpus} GPUs; at most {held:,} tokens per side, padding included;")
             print("with --data-bin D the real tokens are counted and these two chosen by them)")
         return 0
-    filling = batches.fairseq_filling(lengths, max_tokens, update_freq, args.gpus, args.required_batch_size_multiple)
+    content = fairseq_update(lengths, max_tokens, update_freq, args.gpus, args.required_batch_size_multiple)
     if args.json:
-        print(json.dumps({**answer, "tokens_an_update": filling.as_dict()}, indent=2))
+        print(json.dumps({**answer, "tokens_an_update": content.as_dict()}, indent=2))
         return 0
     print(f"{flags}   ({args.gpus} GPUs)")
-    print(f"wpb {filling.target:.1f}: target tokens an update with EOS, as the training log counts them")
+    print(f"wpb {content.target:.1f}: target tokens per update with EOS, as the training log counts them")
     print()
-    rows = [("fairseq with these flags", filling), ("Tensor2Tensor's buckets, 8 GPUs", batches.t2t_filling(lengths))]
-    print(batches.table(rows))
+    rows = [("fairseq with these flags", content), ("Tensor2Tensor's buckets, 8 GPUs", t2t_update(lengths))]
+    print(side_by_side(rows))
     return 0

@@ -7,15 +7,31 @@ import json
 from pathlib import Path
 from typing import Any
 
+from t2017_plugin.checkpoints.loading import load_checkpoint, stored_settings
 from t2017_plugin.commands.arguments import at_least_one, positive
+from t2017_plugin.errors import UsageError
+from t2017_plugin.experiments.batches import read_lengths
+from t2017_plugin.experiments.logs import find_logs
+from t2017_plugin.experiments.paper_configs import EXPERIMENTS
+from t2017_plugin.experiments.runs import Run
+from t2017_plugin.experiments.size_and_cost import (
+    PAPERS_VOCABULARY,
+    SUSTAINED,
+    TABLE_2,
+    Tokens,
+    by_the_rule,
+    forward_multiply_adds,
+)
+from t2017_plugin.fairseq_side.architectures import ARCHITECTURES, architecture_settings
+from t2017_plugin.paper.config import Training
 
 DESCRIPTION = """\
-Without RUN: an architecture trained as in the paper, 25,000 source and 25,000 target tokens an update.
+Without RUN: an architecture trained as in the paper, 25,000 source and 25,000 target tokens per update.
 With RUN (the folder of a recipe's arm, or any folder with a training log and checkpoints): sizes from its checkpoint,
 tokens, time and processes from its log. The log counts target tokens; source tokens are taken to be as many, or are
 counted in --data-bin.
 
-The rule is time * GPUs * sustained rate. The rate is the paper's 9.5e12 a second for a P100; another device needs
+The rule is time * GPUs * sustained rate. The rate is the paper's 9.5e12 per second for a P100; another device needs
 --rate, and a run has a figure by the rule only with it.
 """
 EPILOG = """\
@@ -23,33 +39,41 @@ examples:
   t2017 cost --arch t2017_big
   t2017 cost runs/demo/t2017 --data-bin runs/demo/data-bin --rate 5e10
 """
-UPDATES = {"t2017_big": 300_000, "t2017_big_enfr": 300_000}
+PAPER = Training()
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``t2017 cost``."""
     parser.add_argument("trained", nargs="?", metavar="RUN", help="a trained run")
     parser.add_argument("--arch", default="t2017_base", metavar="ARCH", help="without RUN (default: %(default)s)")
-    parser.add_argument("--vocab", type=at_least_one, default=37_000, metavar="V", help="without RUN (default: 37000)")
+    parser.add_argument(
+        "--vocab",
+        type=at_least_one,
+        default=PAPERS_VOCABULARY,
+        metavar="V",
+        help="without RUN (default: %(default)s)",
+    )
     parser.add_argument("--updates", type=at_least_one, metavar="N", help="without RUN (default: the paper's)")
     parser.add_argument(
-        "--tokens", type=at_least_one, default=25_000, metavar="N", help="a side and update (default: 25000)"
+        "--tokens",
+        type=at_least_one,
+        default=PAPER.tokens,
+        metavar="N",
+        help="per side and update (default: %(default)s)",
     )
     parser.add_argument("--length", type=positive, default=28.0, help="mean tokens of a sentence (default: 28)")
     parser.add_argument("--hours", type=positive, help="training time for the rule (default: the paper's 12 and 84)")
     parser.add_argument("--gpus", type=at_least_one, help="for the rule (default: 8, or the run's processes)")
-    parser.add_argument("--rate", type=positive, help="operations a second of one device (default: 9.5e12, a P100)")
+    parser.add_argument("--rate", type=positive, help="operations per second of one device (default: 9.5e12, a P100)")
     parser.add_argument("--data-bin", type=Path, metavar="D", help="with RUN: count source tokens in it")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
 def run(args: argparse.Namespace) -> int:
     """Print both figures and the parts of the counted one."""
-    from t2017_plugin.experiments import cost
-
     answer = of_run(args) if args.trained else of_architecture(args)
     sizes, vocabulary, tokens = answer.pop("sizes"), answer["vocabulary"], answer.pop("tokens")
-    parts = {part: 6 * each for part, each in cost.forward_multiply_adds(sizes, vocabulary, tokens).items()}
+    parts = {part: 6 * each for part, each in forward_multiply_adds(sizes, vocabulary, tokens).items()}
     answer |= {"counted": sum(parts.values()), "parts": parts}
     answer |= {"source_tokens": tokens.source, "target_tokens": tokens.target}
     if args.json:
@@ -67,51 +91,45 @@ def run(args: argparse.Namespace) -> int:
 
 
 def of_architecture(args: argparse.Namespace) -> dict[str, Any]:
-    """An architecture under the paper's training."""
-    from t2017_plugin.errors import UsageError
-    from t2017_plugin.experiments import cost
-    from t2017_plugin.fairseq_side.architectures import ARCHITECTURES
-    from t2017_plugin.fairseq_side.architectures import architecture_settings as settings
+    """Return the figures of an architecture under the paper's training.
 
+    Raises:
+        UsageError: there is no such architecture.
+    """
     if args.arch not in ARCHITECTURES:
         raise UsageError(f"no architecture {args.arch!r}; there are {', '.join(ARCHITECTURES)}")
-    updates = args.updates or UPDATES.get(args.arch, 100_000)
-    hours, printed = cost.PAPER.get(args.arch, (None, None))
-    hours, gpus, rate = args.hours or hours, args.gpus or 8, args.rate or cost.SUSTAINED["P100"]
+    trained = {experiment.architecture: experiment.training.train_steps for experiment in EXPERIMENTS.values()}
+    updates = args.updates or trained.get(args.arch, PAPER.train_steps)
+    hours, printed = TABLE_2.get(args.arch, (None, None))
+    hours, gpus, rate = args.hours or hours, args.gpus or PAPER.gpus, args.rate or SUSTAINED["P100"]
     origin = f"{hours:g} h * {gpus} GPUs * {rate:.2g}" if hours else "needs --hours for this architecture"
     if printed and not (args.hours or args.gpus or args.rate):
         origin += f"; the paper prints {printed:.1e}"
     total = float(updates * args.tokens)
     return {
         "what": args.arch,
-        "sizes": settings(args.arch),
+        "sizes": architecture_settings(args.arch),
         "vocabulary": args.vocab,
         "updates": updates,
-        "tokens": cost.Tokens(total, total, args.length, args.length),
-        "rule": cost.by_the_rule(hours * 3600, gpus, rate) if hours else None,
+        "tokens": Tokens(total, total, args.length, args.length),
+        "rule": by_the_rule(hours * 3600, gpus, rate) if hours else None,
         "rule_from": origin,
     }
 
 
-def run_folder(path: Path) -> Path:
-    """Where a run's checkpoints are looked for."""
-    return path if path.is_dir() else path.parent
-
-
 def of_run(args: argparse.Namespace) -> dict[str, Any]:
-    """A run, from its log and a checkpoint."""
-    from t2017_plugin.checkpoints.loading import load_checkpoint, stored_settings
-    from t2017_plugin.errors import UsageError
-    from t2017_plugin.experiments import cost
-    from t2017_plugin.experiments.batches import read_lengths
-    from t2017_plugin.experiments.log import find_logs
+    """Return the figures of a run, from its log and a checkpoint.
 
+    Raises:
+        UsageError: it has not one log and a checkpoint, or its model is not this plugin's.
+    """
     logs = find_logs(args.trained)
     if len(logs) != 1:
         names = ", ".join(str(log.path) for log in logs)
         raise UsageError(f"{args.trained} holds {len(logs)} logs: name one of {names}")
-    log, folder = logs[0], run_folder(Path(args.trained))
-    found = [path for place in ("checkpoints", ".", "../checkpoints") for path in sorted((folder / place).glob("*.pt"))]
+    log, folder = logs[0], Path(args.trained)
+    folder = folder if folder.is_dir() else folder.parent
+    found = Run(folder).checkpoints
     if not found:
         raise UsageError(f"{folder} holds no checkpoint to read the model's sizes from")
     state = load_checkpoint(found[0])
@@ -125,13 +143,13 @@ def of_run(args: argparse.Namespace) -> dict[str, Any]:
         lengths = read_lengths(args.data_bin)
         source, length = target * lengths.source.sum() / lengths.target.sum(), float(lengths.source.mean())
     gpus = args.gpus or log.devices
-    seconds = args.hours * 3600 if args.hours else log.seconds
+    seconds = args.hours * 3600 if args.hours else log.train_wall
     return {
         "what": log.name,
         "sizes": sizes,
         "vocabulary": len(table),
         "updates": log.updates,
-        "tokens": cost.Tokens(float(source), target, length, target / sentences),
-        "rule": cost.by_the_rule(seconds, gpus, args.rate) if args.rate else None,
+        "tokens": Tokens(float(source), target, length, target / sentences),
+        "rule": by_the_rule(seconds, gpus, args.rate) if args.rate else None,
         "rule_from": f"{seconds:,.0f} s * {gpus} devices * {args.rate:.2g}" if args.rate else "needs --rate",
     }

@@ -6,14 +6,23 @@ import argparse
 import json
 from typing import Any
 
+from t2017_plugin.errors import UsageError
+from t2017_plugin.experiments.size_and_cost import (
+    PAPERS_VOCABULARY,
+    count_built,
+    count_by_formula,
+    printed_millions,
+)
+from t2017_plugin.fairseq_side.architectures import ARCHITECTURES, architecture_settings
+from t2017_plugin.paper.table3 import AUTHORS_VOCABULARY
+
 DESCRIPTION = """\
 Count parameters twice: by hand from the equations of sections 3.1 to 3.4, and in a model that is built.
 
 The default vocabulary of 40,960 is the authors'; with it base has 65,073,152 parameters and big 218,226,688. The
 paper says "about 37,000", but the sizes it prints in Table 3 fit 40,960 and not 37,000 (big's 213M fits neither).
 """
-# What the paper says, and what the authors' code had.
-VOCABULARIES = (40960, 37000)
+VOCABULARIES = (AUTHORS_VOCABULARY, PAPERS_VOCABULARY)
 REMARKS = """\
 The printed sizes are those of the authors' graph at 40,960 symbols, which has biases on attention and a target-space
 table that the paper does not describe. Without them every row rounds to the printed size at 40,960 but two: C with
@@ -39,36 +48,29 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the counts of one architecture by part, or a table of many."""
-    from t2017_plugin.experiments.parameters import table_3
-
     if args.table3:
         vocabularies = (args.vocab,) if args.vocab else VOCABULARIES
         rows = [
             {**counted(name, vocabulary), "printed_millions": printed}
             for vocabulary in vocabularies
-            for name, printed in table_3().items()
+            for name, printed in printed_millions().items()
         ]
         print(json.dumps(rows, indent=2) if args.json else as_table(rows))
         return 0
-    row = counted(args.arch, args.vocab or VOCABULARIES[0])
+    row = counted(args.arch, args.vocab or AUTHORS_VOCABULARY)
     print(json.dumps(row, indent=2) if args.json else as_breakdown(row))
     return 0
 
 
 def counted(arch: str, vocabulary: int) -> dict[str, Any]:
-    """Sizes and both counts of an architecture.
+    """Return the sizes and both counts of an architecture.
 
     Raises:
         UsageError: there is no such architecture (those there are get named), or the vocabulary is too small.
     """
-    from t2017_plugin.errors import UsageError
-    from t2017_plugin.experiments.parameters import count_built, count_by_formula
-    from t2017_plugin.fairseq_side.architectures import ARCHITECTURES
-    from t2017_plugin.fairseq_side.architectures import architecture_settings as settings
-
     if arch not in ARCHITECTURES:
         raise UsageError(f"no architecture {arch!r}; there are {', '.join(ARCHITECTURES)}")
-    chosen = settings(arch)
+    chosen = architecture_settings(arch)
     built, formula = count_built(chosen, vocabulary), count_by_formula(chosen, vocabulary)
     return {
         "arch": arch,
@@ -80,7 +82,7 @@ def counted(arch: str, vocabulary: int) -> dict[str, Any]:
 
 
 def as_breakdown(row: dict[str, Any]) -> str:
-    """One architecture, a line a part."""
+    """Return one architecture as text, a line for each part."""
     sizes = ", ".join(f"{name} {row[name]}" for name in SIZES)
     lines = [f"{row['arch']} with {row['vocabulary']:,} symbols ({sizes})", f"{'':34}{'formula':>14}{'built':>14}"]
     for part in (*list(row["formula"])[1:], "total"):
@@ -90,7 +92,7 @@ def as_breakdown(row: dict[str, Any]) -> str:
 
 
 def as_table(rows: list[dict[str, Any]]) -> str:
-    """Many architectures, a line each: sizes, both counts for each vocabulary, and what Table 3 prints."""
+    """Return many architectures as text, a line each: sizes, both counts per vocabulary, and what Table 3 prints."""
     names = {"layers": "N", "heads": "h"}
     vocabularies = list(dict.fromkeys(row["vocabulary"] for row in rows))
     counts = {(row["arch"], row["vocabulary"]): row for row in rows}

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
+
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+from t2017_plugin.errors import UsageError
+from t2017_plugin.experiments.logs import TrainingLog, find_logs
+from t2017_plugin.files import whole_or_nothing
 
 DESCRIPTION = """\
 RUN is a training log (fairseq-train's output with --log-format simple or json), a folder that holds train.log, or the
 folder of a recipe's run, whose arms are then drawn together.
 
-Losses are in bits a target token: the smoothed one that is trained (dashed) and the unsmoothed one. The learning rate
+Losses are in bits per target token: the smoothed one that is trained (dashed) and the unsmoothed one. The learning rate
 is that of the update itself where the plugin's task logged it (lr_used), else fairseq's, which is the next update's.
 """
 EPILOG = """\
@@ -36,10 +42,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Draw, and print the file's name."""
-    from t2017_plugin.errors import UsageError
-    from t2017_plugin.experiments.log import find_logs
-    from t2017_plugin.files import whole_or_nothing
-
     first = Path(args.runs[0])
     output = args.output or (first if first.is_dir() else first.parent) / "curves.png"
     kind = output.suffix.lower().removeprefix(".")
@@ -56,11 +58,8 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def draw(logs: list[Any], first: int = 0) -> Any:
-    """Four panels over the number of updates."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
+def draw(logs: list[TrainingLog], first: int = 0) -> Figure:
+    """Draw four panels over the number of updates, from update ``first`` on."""
     figure = Figure(figsize=(12, 8), layout="constrained")
     FigureCanvasAgg(figure)  # no display, and nothing global
     panels = figure.subplots(2, 2).flatten()
@@ -73,7 +72,7 @@ def draw(logs: list[Any], first: int = 0) -> Any:
             found = [(update, value) for update, value in zip(*log.column(field), strict=True) if update >= first]
             label = f"{log.name}, smoothed" if style == "--" else log.name
             panels[panel].plot(*zip(*found, strict=True) if found else ((), ()), style, color=colour, label=label)
-    titles = ("loss, bits a target token", "learning rate", "gradient norm", "target tokens a second")
+    titles = ("loss, bits per target token", "learning rate", "gradient norm", "target tokens per second")
     for panel, title in zip(panels, titles, strict=True):
         panel.set_title(title)
         panel.set_xlabel("updates")

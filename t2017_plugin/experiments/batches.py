@@ -1,4 +1,4 @@
-"""The paper's batch: about 25,000 source and 25,000 target tokens an update over all devices (section 5.1).
+"""The paper's batch: about 25,000 source and 25,000 target tokens per update over all devices (section 5.1).
 
 fairseq's ``--max-tokens`` limits, for each batch of a device, sentences times the longest of them on either side:
 padding counts, and so does the longer side for both. An update therefore holds fewer real tokens than devices times
@@ -19,12 +19,14 @@ import numpy as np
 from fairseq.data import data_utils
 
 from t2017_plugin.errors import UsageError
+from t2017_plugin.fairseq_side.tasks import T2017TranslationConfig, T2017TranslationTask
+from t2017_plugin.markdown import table
+from t2017_plugin.paper.config import Training
 
-PAPER_TOKENS = 25_000
-PAPER_DEVICES = 8
+PAPER = Training()
 SEED = 1  # fairseq's default; it decides the order of sentences of equal length
 
-# Tensor2Tensor 1.0.14, data_reader.py: upper bounds of the buckets and positions a device and bucket.
+# Tensor2Tensor 1.0.14, data_reader.py: upper bounds of the buckets, and positions per device and bucket.
 T2T_BOUNDS = (8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256)
 T2T_POSITIONS = 4_096
 
@@ -40,10 +42,10 @@ class Lengths:
 
 
 @dataclass(frozen=True)
-class Filling:
-    """What an update holds on the average over an epoch, in tokens; ``padded`` counts padding as well."""
+class UpdateContent:
+    """What an update holds: pairs and tokens, means over an epoch; ``padded`` counts padding as well."""
 
-    updates_an_epoch: float
+    updates_per_epoch: float
     sentences: float
     source: float
     target: float
@@ -52,28 +54,27 @@ class Filling:
     left_out: int
 
     @property
-    def real(self) -> float:
+    def tokens(self) -> float:
         """The mean of source and target tokens, padding left out."""
         return (self.source + self.target) / 2
 
     def as_dict(self) -> dict[str, float]:
-        """For JSON."""
-        return asdict(self)
+        """Return it under the names it has in JSON."""
+        fields = asdict(self)
+        return {"updates_an_epoch": fields.pop("updates_per_epoch"), **fields}
 
 
 def default_update_freq(devices: int) -> int:
-    """Batches a device takes for an update, so that each is about an eighth of it, as on the paper's eight GPUs."""
-    return math.ceil(PAPER_DEVICES / devices)
+    """Return how many batches a device takes for an update, so that each is about as large as on the paper's GPUs."""
+    return math.ceil(PAPER.gpus / devices)
 
 
 def read_lengths(data_bin: Path, split: str = "train", source: str | None = None, target: str | None = None) -> Lengths:
-    """Lengths of a split of a data-bin, through fairseq's own task.
+    """Read the lengths of a split of a data-bin, through fairseq's own task.
 
     Raises:
         UsageError: there is no such folder, split or language pair.
     """
-    from t2017_plugin.fairseq_side.tasks import T2017TranslationConfig, T2017TranslationTask
-
     if not data_bin.is_dir():
         raise UsageError(f"{data_bin}: no such folder; name what fairseq-preprocess wrote (--destdir)")
     if not list(data_bin.glob(f"{split}.*.idx")):
@@ -98,11 +99,16 @@ def read_lengths(data_bin: Path, split: str = "train", source: str | None = None
     return Lengths(dataset, np.asarray(dataset.src_sizes), np.asarray(dataset.tgt_sizes), order)
 
 
-def fairseq_filling(lengths: Lengths, max_tokens: int, update_freq: int, devices: int, multiple: int = 1) -> Filling:
-    """What fairseq-train puts into an update, counted over the batches of one epoch.
+def fairseq_update(
+    lengths: Lengths, max_tokens: int, update_freq: int, devices: int, multiple: int = 1
+) -> UpdateContent:
+    """Count what fairseq-train puts into an update, over the batches of one epoch.
 
     Pairs longer than ``max_tokens`` are left out, as fairseq-train does. Devices take batches in turn; the last update
     of an epoch is what is left.
+
+    Raises:
+        UsageError: every pair is longer than that.
     """
     order = lengths.order
     longest = np.maximum(lengths.source[order], lengths.target[order])
@@ -114,7 +120,7 @@ def fairseq_filling(lengths: Lengths, max_tokens: int, update_freq: int, devices
     source = sum(len(batch) * int(lengths.source[batch].max()) for batch in batches)
     target = sum(len(batch) * int(lengths.target[batch].max()) for batch in batches)
     taken = np.concatenate(batches)
-    return Filling(
+    return UpdateContent(
         updates,
         len(taken) / updates,
         int(lengths.source[taken].sum()) / updates,
@@ -125,11 +131,14 @@ def fairseq_filling(lengths: Lengths, max_tokens: int, update_freq: int, devices
     )
 
 
-def t2t_filling(lengths: Lengths, devices: int = PAPER_DEVICES) -> Filling:
-    """What Tensor2Tensor 1.0.14 puts into an update: 4,096 positions a device, in buckets by length.
+def t2t_update(lengths: Lengths, devices: int = PAPER.gpus) -> UpdateContent:
+    """Count what Tensor2Tensor 1.0.14 puts into an update: 4,096 positions per device, in buckets by length.
 
     The length of a pair is that of its longer side. A bucket with the upper bound b gives batches of 4096 // b pairs
     for each device; longer pairs than the last bound are left out. Padding is counted up to the bound.
+
+    Raises:
+        UsageError: every pair is longer than the last bound.
     """
     length = np.maximum(lengths.source, lengths.target)
     updates, kept, padded = 0.0, np.zeros(len(length), dtype=bool), 0.0
@@ -139,15 +148,21 @@ def t2t_filling(lengths: Lengths, devices: int = PAPER_DEVICES) -> Filling:
         padded += int(inside.sum()) * upper
         kept |= inside
     if not updates:
-        raise UsageError(f"no pair has at most {T2T_BOUNDS[-1]} tokens a side")
+        raise UsageError(f"no pair has at most {T2T_BOUNDS[-1]} tokens per side")
     source, target = int(lengths.source[kept].sum()), int(lengths.target[kept].sum())
-    left_out = int(len(length) - kept.sum())
-    count = int(kept.sum()) / updates
-    return Filling(updates, count, source / updates, target / updates, padded / updates, padded / updates, left_out)
+    return UpdateContent(
+        updates_per_epoch=updates,
+        sentences=int(kept.sum()) / updates,
+        source=source / updates,
+        target=target / updates,
+        source_padded=padded / updates,
+        target_padded=padded / updates,
+        left_out=int(len(length) - kept.sum()),
+    )
 
 
 def fit_max_tokens(lengths: Lengths, tokens: int, update_freq: int, devices: int) -> int:
-    """The ``--max-tokens`` whose updates hold ``tokens`` real tokens, the mean of both sides, to half a percent.
+    """Choose the ``--max-tokens`` whose updates hold ``tokens`` real tokens, the mean of both sides, to half a percent.
 
     Where the data is too small for that, the nearest that was tried.
     """
@@ -156,19 +171,18 @@ def fit_max_tokens(lengths: Lengths, tokens: int, update_freq: int, devices: int
     for _ in range(12):
         if limit in tried:
             break
-        tried[limit] = fairseq_filling(lengths, limit, update_freq, devices).real
+        tried[limit] = fairseq_update(lengths, limit, update_freq, devices).tokens
         if abs(tried[limit] / tokens - 1) < 0.005:
             break
         limit = max(int(lengths.target.min()), 1, round(limit * tokens / tried[limit]))
     return min(tried, key=lambda each: abs(tried[each] - tokens))
 
 
-def table(rows: Sequence[tuple[str, Filling]]) -> str:
-    """Side by side, a line each."""
-    heading = ("", "updates an epoch", "pairs", "source", "target", "source, padded", "target, padded", "left out")
-    lines = ["| " + " | ".join(heading) + " |", "|---|" + "---:|" * (len(heading) - 1)]
+def side_by_side(rows: Sequence[tuple[str, UpdateContent]]) -> str:
+    """Return updates side by side as a Markdown table, a line each."""
+    heading = ("", "updates per epoch", "pairs", "source", "target", "source, padded", "target, padded", "left out")
+    cells = []
     for name, row in rows:
-        numbers = (row.updates_an_epoch, row.sentences, row.source, row.target, row.source_padded, row.target_padded)
-        cells = [name, *(f"{number:,.0f}" for number in numbers), f"{row.left_out:,}"]
-        lines.append("| " + " | ".join(cells) + " |")
-    return "\n".join(lines)
+        numbers = (row.updates_per_epoch, row.sentences, row.source, row.target, row.source_padded, row.target_padded)
+        cells.append([name, *(f"{number:,.0f}" for number in numbers), f"{row.left_out:,}"])
+    return table(heading, cells)

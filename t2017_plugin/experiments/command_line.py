@@ -1,4 +1,4 @@
-"""Turns a settings file into the flags of fairseq-train or fairseq-generate: settings are written once, in configs/.
+"""Turn a settings file into the flags of fairseq-train or fairseq-generate: settings are written once, in configs/.
 
     python -m t2017_plugin.experiments.command_line configs/demo.yaml train --set task.data=DATA_BIN
 
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from t2017_plugin.errors import UsageError
-from t2017_plugin.experiments.settings_file import LEFT_OPEN, Setting, read_settings
+from t2017_plugin.experiments.settings_files import LEFT_OPEN, Setting, read_settings
 
 # The sections that choose one of several registered things by _name, and the flag that says which.
 CHOICES = {
@@ -130,7 +130,7 @@ def _choice(settings: list[Setting], section: str, path: str) -> list[str]:
 
 
 def _fairseq_parser(command: str, choices: list[str]) -> argparse.ArgumentParser:
-    """fairseq's parser with the flags of the chosen model, task and so on added."""
+    """Return fairseq's parser with the flags of the chosen model, task and so on added."""
     # Here, not above: the recipes import this module to list their runs too, and fairseq takes seconds.
     from fairseq import options
 

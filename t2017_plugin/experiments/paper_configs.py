@@ -16,7 +16,7 @@ from typing import Any
 
 import yaml
 
-from t2017_plugin.fairseq_side.architectures import architecture_settings as settings
+from t2017_plugin.fairseq_side.architectures import architecture_settings
 from t2017_plugin.files import whole_or_nothing
 from t2017_plugin.paper.config import AVERAGED, AVERAGED_BIG, PARSING_SEARCH, Search, Training
 from t2017_plugin.paper.table3 import BY_NAME, ROWS, Row
@@ -124,7 +124,7 @@ def content(experiment: Experiment) -> dict[str, dict[str, Any]]:
             "length_penalty_form": search.length_penalty,
             "extra_length": search.extra,
         },
-        "model": {"_name": "t2017_transformer", **settings(experiment.architecture)},
+        "model": {"_name": "t2017_transformer", **architecture_settings(experiment.architecture)},
         "criterion": {
             "_name": "t2017_label_smoothing",
             "label_smoothing": training.eps_ls,

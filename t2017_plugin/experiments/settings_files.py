@@ -64,7 +64,7 @@ def read_settings(path: Path, overrides: Sequence[str] = ()) -> list[Setting]:
 
 
 def flat_settings(content: dict[str, Any], overrides: Sequence[str] = ()) -> dict[str, Any]:
-    """Dotted names and values of settings that were read before, with overrides; environment variables stay as named.
+    """Return dotted names and values of settings that were read before, with overrides, environment variables as named.
 
     Raises:
         UsageError: an override is malformed.
@@ -123,7 +123,7 @@ def _flat(values: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]
 
 
 def _scalar(text: str) -> Any:
-    """A number, truth value, list of numbers or null where the text is one, else the text as it is, such as a path."""
+    """Return a number, truth value, list of numbers or null where the text is one, else the text, such as a path."""
     try:
         value = yaml.safe_load(text)
     except yaml.YAMLError:

@@ -10,10 +10,10 @@ from t2017_plugin.commands.main import main
 from t2017_plugin.experiments.batches import (
     T2T_BOUNDS,
     Lengths,
-    fairseq_filling,
+    fairseq_update,
     fit_max_tokens,
     read_lengths,
-    t2t_filling,
+    t2t_update,
 )
 from tests.commands.fairseq_runs import Corpus, run_here, training
 
@@ -77,23 +77,23 @@ def random_lengths(pairs: int = 4000) -> Lengths:
 def test_chosen_batches_hold_the_tokens_asked_for() -> None:
     lengths = random_lengths()
     limit = fit_max_tokens(lengths, 5000, update_freq=2, devices=2)
-    filling = fairseq_filling(lengths, limit, update_freq=2, devices=2)
+    content = fairseq_update(lengths, limit, update_freq=2, devices=2)
     # Half a percent is aimed at; a few tokens more or less in the limit may move a batch.
-    assert (filling.source + filling.target) / 2 == pytest.approx(5000, rel=0.02)
-    assert filling.source_padded >= filling.source and filling.target_padded >= filling.target
-    assert filling.target_padded <= 4 * limit
-    assert filling.source * filling.updates_an_epoch == pytest.approx(lengths.source.sum())
+    assert (content.source + content.target) / 2 == pytest.approx(5000, rel=0.02)
+    assert content.source_padded >= content.source and content.target_padded >= content.target
+    assert content.target_padded <= 4 * limit
+    assert content.source * content.updates_per_epoch == pytest.approx(lengths.source.sum())
 
 
 def test_tensor2tensors_buckets() -> None:
     """By hand: 2 pairs of the bucket up to 8 (512 a batch and device), 1 of the next (341); one pair too long."""
     source, target = np.array([3, 8, 9, 400]), np.array([8, 4, 5, 3])
-    filling = t2t_filling(Lengths(None, source, target, None), devices=2)
+    content = t2t_update(Lengths(None, source, target, None), devices=2)
     updates = 2 / 1024 + 1 / 682
-    assert filling.updates_an_epoch == pytest.approx(updates)
-    assert filling.source * updates == pytest.approx(20) and filling.target * updates == pytest.approx(17)
-    assert filling.source_padded * updates == pytest.approx(2 * 8 + 12)
-    assert filling.left_out == 1 and T2T_BOUNDS[:2] == (8, 12)
+    assert content.updates_per_epoch == pytest.approx(updates)
+    assert content.source * updates == pytest.approx(20) and content.target * updates == pytest.approx(17)
+    assert content.source_padded * updates == pytest.approx(2 * 8 + 12)
+    assert content.left_out == 1 and T2T_BOUNDS[:2] == (8, 12)
 
 
 def test_lengths_are_the_data_bins(corpus: Corpus) -> None:

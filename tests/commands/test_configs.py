@@ -18,8 +18,7 @@ from omegaconf import OmegaConf
 
 from t2017_plugin.experiments.command_line import command_line
 from t2017_plugin.experiments.paper_configs import EXPERIMENTS, text
-from t2017_plugin.fairseq_side.architectures import ARCHITECTURES
-from t2017_plugin.fairseq_side.architectures import architecture_settings as settings
+from t2017_plugin.fairseq_side.architectures import ARCHITECTURES, architecture_settings
 from tests.commands.fairseq_runs import Corpus
 
 # Hydra tells fairseq in many lines what it will no longer do one day.
@@ -92,7 +91,7 @@ def test_yaml_and_command_line_resolve_alike(name: str, monkeypatch: pytest.Monk
     assert flat(yaml, "model") == flat(flags, "model")
     assert yaml.common.seed == flags.common.seed
     if name in EXPERIMENTS:
-        wanted = settings(EXPERIMENTS[name].architecture)
+        wanted = architecture_settings(EXPERIMENTS[name].architecture)
         assert flat(yaml, "model") == {key: str(value) for key, value in wanted.items()}
         assert flags.model._name == EXPERIMENTS[name].architecture
 
@@ -100,7 +99,7 @@ def test_yaml_and_command_line_resolve_alike(name: str, monkeypatch: pytest.Monk
 def test_every_setting_of_our_parts_is_listed() -> None:
     """So that each can be overridden without a plus sign."""
     tree = OmegaConf.load(CONFIGS / "base.yaml")
-    assert set(tree.model) - {"_name"} == set(settings("t2017_base"))
+    assert set(tree.model) - {"_name"} == set(architecture_settings("t2017_base"))
     from t2017_plugin.fairseq_side.training import T2017LabelSmoothingConfig, T2017NoamConfig
 
     assert set(tree.criterion) >= set(T2017LabelSmoothingConfig.__dataclass_fields__) - {"_name", "sentence_avg"}

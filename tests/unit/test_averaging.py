@@ -13,7 +13,7 @@ from fairseq.data import Dictionary
 from t2017_plugin.checkpoints.averaging import average_checkpoints, last_checkpoints
 from t2017_plugin.checkpoints.loading import load_checkpoint
 from t2017_plugin.errors import UsageError
-from t2017_plugin.fairseq_side.architectures import architecture_settings as settings
+from t2017_plugin.fairseq_side.architectures import architecture_settings
 from t2017_plugin.fairseq_side.model import T2017Transformer
 from t2017_plugin.paper.averaging import RunningMean
 
@@ -42,7 +42,15 @@ def tiny_tied_model():
     dictionary = Dictionary()
     for number in range(20):
         dictionary.add_symbol(str(number))
-    sizes = {**settings("t2017_tiny"), "layers": 1, "d_model": 8, "d_ff": 16, "heads": 2, "d_k": 4, "d_v": 4}
+    sizes = {
+        **architecture_settings("t2017_tiny"),
+        "layers": 1,
+        "d_model": 8,
+        "d_ff": 16,
+        "heads": 2,
+        "d_k": 4,
+        "d_v": 4,
+    }
     task = argparse.Namespace(source_dictionary=dictionary, target_dictionary=dictionary)
     return T2017Transformer.build_model(argparse.Namespace(**sizes), task)
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from t2017_plugin.errors import UsageError
 from t2017_plugin.experiments import command_line as module
 from t2017_plugin.experiments.command_line import command_line, grouped_flags
-from t2017_plugin.experiments.settings_file import read_settings
+from t2017_plugin.experiments.settings_files import read_settings
 
 pytestmark = pytest.mark.unit
 

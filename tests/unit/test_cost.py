@@ -8,15 +8,15 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from t2017_plugin.commands.main import main
-from t2017_plugin.experiments.cost import (
-    PAPER,
+from t2017_plugin.experiments.size_and_cost import (
     SUSTAINED,
+    TABLE_2,
     Tokens,
     by_the_rule,
     forward_multiply_adds,
     training_operations,
 )
-from t2017_plugin.fairseq_side.architectures import architecture_settings as settings
+from t2017_plugin.fairseq_side.architectures import architecture_settings
 from tests.builders import make_batch, make_model
 
 pytestmark = pytest.mark.unit
@@ -35,10 +35,10 @@ def test_counting_is_what_torch_counts(changes: dict[str, int]) -> None:
     assert training_operations(sizes, 40, Tokens(21, 15, 7, 5)) == 3 * counter.get_total_flops()
 
 
-@pytest.mark.parametrize("arch", PAPER)
+@pytest.mark.parametrize("arch", TABLE_2)
 def test_the_rule_gives_table_2(arch: str) -> None:
     """12 hours and 3.5 days on eight P100, to the two digits printed."""
-    hours, printed = PAPER[arch]
+    hours, printed = TABLE_2[arch]
     assert by_the_rule(hours * 3600, 8, SUSTAINED["P100"]) == pytest.approx(printed, rel=0.01)
 
 
@@ -46,7 +46,7 @@ def test_the_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["cost", "--arch", "t2017_base", "--json"]) == 0
     answer = json.loads(capsys.readouterr().out)
     total = Tokens(2.5e9, 2.5e9, 28, 28)
-    assert answer["counted"] == training_operations(settings("t2017_base"), 37_000, total)
+    assert answer["counted"] == training_operations(architecture_settings("t2017_base"), 37_000, total)
     # Six operations for each parameter and token is the usual estimate; embeddings are looked up, not multiplied.
     assert answer["counted"] == pytest.approx(6 * 2.5e9 * (63e6 - 0.1e6), rel=0.1)
     assert answer["rule"] == pytest.approx(3.28e18, rel=0.01)

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from t2017_plugin.errors import UsageError
-from t2017_plugin.fairseq_side.architectures import architecture_settings as settings
+from t2017_plugin.fairseq_side.architectures import architecture_settings
 from t2017_plugin.fairseq_side.model import CACHE, T2017Transformer
 from t2017_plugin.fairseq_side.settings import T2017TransformerConfig
 from t2017_plugin.fast.layers import Dropout
@@ -248,7 +248,7 @@ def by_formula(vocabulary: int, n: int, d_model: int, d_ff: int, h: int, d_k: in
     "architecture, printed", [("t2017_base", 65_073_152), ("t2017_big", 218_226_688), ("t2017_big_enfr", 218_226_688)]
 )
 def test_parameter_counts(architecture: str, printed: int) -> None:
-    s = settings(architecture)
+    s = architecture_settings(architecture)
     formula = by_formula(40_960, s["layers"], s["d_model"], s["d_ff"], s["heads"], s["d_k"], s["d_v"])
     assert formula == printed
     with torch.device("meta"):
@@ -257,7 +257,7 @@ def test_parameter_counts(architecture: str, printed: int) -> None:
 
 
 def test_architectures_differ_from_base_as_table_3_says() -> None:
-    base, big, enfr = (settings(f"t2017_{name}") for name in ("base", "big", "big_enfr"))
+    base, big, enfr = (architecture_settings(f"t2017_{name}") for name in ("base", "big", "big_enfr"))
     assert (base["layers"], base["d_model"], base["d_ff"], base["heads"], base["d_k"], base["d_v"]) == (
         6, 512, 2048, 8, 64, 64,
     )  # fmt: skip

@@ -17,7 +17,7 @@ from t2017_plugin.differences.single_arms import (
 )
 from t2017_plugin.errors import UsageError
 from t2017_plugin.experiments.command_line import command_line
-from t2017_plugin.experiments.settings_file import flat_settings
+from t2017_plugin.experiments.settings_files import flat_settings
 
 pytestmark = pytest.mark.unit
 

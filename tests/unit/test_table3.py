@@ -4,8 +4,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from t2017_plugin.fairseq_side.architectures import ARCHITECTURES
-from t2017_plugin.fairseq_side.architectures import architecture_settings as settings
+from t2017_plugin.fairseq_side.architectures import ARCHITECTURES, architecture_settings
 from t2017_plugin.fairseq_side.model import T2017Transformer
 from t2017_plugin.fairseq_side.training import T2017Adam, T2017AdamConfig
 from t2017_plugin.paper.training import learning_rate, smoothed_cross_entropy
@@ -23,7 +22,7 @@ def loss_of(model: T2017Transformer, batch: dict[str, Tensor]) -> Tensor:
 
 @pytest.mark.parametrize("architecture", ROWS)
 def test_one_update_and_the_cache(architecture: str) -> None:
-    model = make_model(100, **{**settings(architecture), "dropout": 0.0})
+    model = make_model(100, **{**architecture_settings(architecture), "dropout": 0.0})
     batch = make_batch([7, 5], [6, 8], 100)
     config = T2017AdamConfig()
     config.lr = [0.25]

@@ -8,7 +8,7 @@ import yaml
 
 from recipes.table3 import report, rows
 from t2017_plugin.errors import UsageError
-from t2017_plugin.fairseq_side.architectures import architecture_settings as architecture
+from t2017_plugin.fairseq_side.architectures import architecture_settings
 
 pytestmark = pytest.mark.unit
 
@@ -70,7 +70,7 @@ def test_the_small_size_keeps_every_ratio(row: str) -> None:
 
 
 def test_small_base_is_as_wide_as_the_tiny_architecture() -> None:
-    small, tiny = flat("base", "small"), architecture("t2017_tiny")
+    small, tiny = flat("base", "small"), architecture_settings("t2017_tiny")
     assert all(small[name] == tiny[name] for name in ("d_model", "d_ff", "dropout"))
     assert small["heads"] * small["d_k"] == tiny["heads"] * tiny["d_k"]
     written = yaml.safe_load((rows.CONFIGS / "table3_small.yaml").read_text(encoding="utf-8"))

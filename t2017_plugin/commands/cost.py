@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ from t2017_plugin.experiments.logs import find_logs
 from t2017_plugin.experiments.paper_configs import EXPERIMENTS
 from t2017_plugin.experiments.runs import Run
 from t2017_plugin.experiments.size_and_cost import (
+    OPERATIONS,
     PAPERS_VOCABULARY,
     SUSTAINED,
     TABLE_2,
@@ -40,6 +43,19 @@ examples:
   t2017 cost runs/demo/t2017 --data-bin runs/demo/data-bin --rate 5e10
 """
 PAPER = Training()
+
+
+@dataclass(frozen=True)
+class Trained:
+    """What a training was, and its cost by the rule, with how that was reckoned; None where it has no time or rate."""
+
+    what: str
+    sizes: Mapping[str, Any]
+    vocabulary: int
+    updates: int
+    tokens: Tokens
+    rule: float | None
+    rule_from: str
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -71,26 +87,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print both figures and the parts of the counted one."""
-    answer = of_run(args) if args.trained else of_architecture(args)
-    sizes, vocabulary, tokens = answer.pop("sizes"), answer["vocabulary"], answer.pop("tokens")
-    parts = {part: 6 * each for part, each in forward_multiply_adds(sizes, vocabulary, tokens).items()}
-    answer |= {"counted": sum(parts.values()), "parts": parts}
-    answer |= {"source_tokens": tokens.source, "target_tokens": tokens.target}
+    trained = of_run(args) if args.trained else of_architecture(args)
+    tokens, rule = trained.tokens, trained.rule
+    forward = forward_multiply_adds(trained.sizes, trained.vocabulary, tokens)
+    parts = {part: OPERATIONS * each for part, each in forward.items()}
+    counted = sum(parts.values())
     if args.json:
+        answer = {name: getattr(trained, name) for name in ("what", "vocabulary", "updates", "rule", "rule_from")}
+        answer |= {"counted": counted, "parts": parts}
+        answer |= {"source_tokens": tokens.source, "target_tokens": tokens.target}
         print(json.dumps(answer, indent=2))
         return 0
-    print(f"{answer['what']}: {answer['updates']:,} updates, V = {vocabulary:,}, {tokens.target:.3g} target tokens")
-    rule = answer["rule"]
-    print(f"by the rule  {rule:.2e}  ({answer['rule_from']})" if rule else f"by the rule  -  ({answer['rule_from']})")
-    print(f"by counting  {answer['counted']:.2e}  (2 * multiply-adds, backward twice forward), of it")
+    print(f"{trained.what}: {trained.updates:,} updates, V = {trained.vocabulary:,}, {tokens.target:.3g} target tokens")
+    print(f"by the rule  {f'{rule:.2e}' if rule else '-'}  ({trained.rule_from})")
+    print(f"by counting  {counted:.2e}  (2 * multiply-adds, backward twice forward), of it")
     for part, each in parts.items():
-        print(f"  {part:24}{each:10.2e}  {each / answer['counted']:6.1%}")
+        print(f"  {part:24}{each:10.2e}  {each / counted:6.1%}")
     if rule:
-        print(f"the rule's figure is {rule / answer['counted']:.2f} times the counted one")
+        print(f"the rule's figure is {rule / counted:.2f} times the counted one")
     return 0
 
 
-def of_architecture(args: argparse.Namespace) -> dict[str, Any]:
+def of_architecture(args: argparse.Namespace) -> Trained:
     """Return the figures of an architecture under the paper's training.
 
     Raises:
@@ -98,14 +116,15 @@ def of_architecture(args: argparse.Namespace) -> dict[str, Any]:
     """
     if args.arch not in ARCHITECTURES:
         raise UsageError(f"no architecture {args.arch!r}; there are {', '.join(ARCHITECTURES)}")
-    trained = {experiment.architecture: experiment.training.train_steps for experiment in EXPERIMENTS.values()}
-    updates = args.updates or trained.get(args.arch, PAPER.train_steps)
+    steps = {experiment.architecture: experiment.training.train_steps for experiment in EXPERIMENTS.values()}
+    updates = args.updates or steps.get(args.arch, PAPER.train_steps)
     hours, printed = TABLE_2.get(args.arch, (None, None))
     hours, gpus, rate = args.hours or hours, args.gpus or PAPER.gpus, args.rate or SUSTAINED["P100"]
     origin = f"{hours:g} h * {gpus} GPUs * {rate:.2g}" if hours else "needs --hours for this architecture"
     if printed and not (args.hours or args.gpus or args.rate):
         origin += f"; the paper prints {printed:.1e}"
     total = float(updates * args.tokens)
+<<<<<<< HEAD
     return {
         "what": args.arch,
         "sizes": architecture_settings(args.arch),
@@ -115,9 +134,20 @@ def of_architecture(args: argparse.Namespace) -> dict[str, Any]:
         "rule": by_the_rule(hours * 3600, gpus, rate) if hours else None,
         "rule_from": origin,
     }
+=======
+    return Trained(
+        what=args.arch,
+        sizes=settings(args.arch),
+        vocabulary=args.vocab,
+        updates=updates,
+        tokens=Tokens(total, total, args.length, args.length),
+        rule=by_the_rule(hours * 3600, gpus, rate) if hours else None,
+        rule_from=origin,
+    )
+>>>>>>> exper
 
 
-def of_run(args: argparse.Namespace) -> dict[str, Any]:
+def of_run(args: argparse.Namespace) -> Trained:
     """Return the figures of a run, from its log and a checkpoint.
 
     Raises:
@@ -144,12 +174,12 @@ def of_run(args: argparse.Namespace) -> dict[str, Any]:
         source, length = target * lengths.source.sum() / lengths.target.sum(), float(lengths.source.mean())
     gpus = args.gpus or log.devices
     seconds = args.hours * 3600 if args.hours else log.train_wall
-    return {
-        "what": log.name,
-        "sizes": sizes,
-        "vocabulary": len(table),
-        "updates": log.updates,
-        "tokens": Tokens(float(source), target, length, target / sentences),
-        "rule": by_the_rule(seconds, gpus, args.rate) if args.rate else None,
-        "rule_from": f"{seconds:,.0f} s * {gpus} devices * {args.rate:.2g}" if args.rate else "needs --rate",
-    }
+    return Trained(
+        what=log.name,
+        sizes=sizes,
+        vocabulary=len(table),
+        updates=log.updates,
+        tokens=Tokens(float(source), target, length, target / sentences),
+        rule=by_the_rule(seconds, gpus, args.rate) if args.rate else None,
+        rule_from=f"{seconds:,.0f} s * {gpus} devices * {args.rate:.2g}" if args.rate else "needs --rate",
+    )

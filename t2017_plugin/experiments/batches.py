@@ -16,12 +16,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from fairseq.data import data_utils
 
 from t2017_plugin.errors import UsageError
 from t2017_plugin.fairseq_side.tasks import T2017TranslationConfig, T2017TranslationTask
 from t2017_plugin.markdown import table
 from t2017_plugin.paper.config import Training
+
+Integers = npt.NDArray[np.integer[Any]]
 
 PAPER = Training()
 SEED = 1  # fairseq's default; it decides the order of sentences of equal length
@@ -35,10 +38,10 @@ T2T_POSITIONS = 4_096
 class Lengths:
     """Tokens of every pair of a split, both sides with EOS, and fairseq's order of them."""
 
-    dataset: Any
-    source: Any
-    target: Any
-    order: Any
+    dataset: Any  # fairseq's, which makes the batches
+    source: Integers
+    target: Integers
+    order: Integers
 
 
 @dataclass(frozen=True)
@@ -121,13 +124,13 @@ def fairseq_update(
     target = sum(len(batch) * int(lengths.target[batch].max()) for batch in batches)
     taken = np.concatenate(batches)
     return UpdateContent(
-        updates,
-        len(taken) / updates,
-        int(lengths.source[taken].sum()) / updates,
-        int(lengths.target[taken].sum()) / updates,
-        source / updates,
-        target / updates,
-        len(order) - len(taken),
+        updates_per_epoch=updates,
+        sentences=len(taken) / updates,
+        source=int(lengths.source[taken].sum()) / updates,
+        target=int(lengths.target[taken].sum()) / updates,
+        source_padded=source / updates,
+        target_padded=target / updates,
+        left_out=len(order) - len(taken),
     )
 
 
@@ -179,7 +182,7 @@ def fit_max_tokens(lengths: Lengths, tokens: int, update_freq: int, devices: int
 
 
 def side_by_side(rows: Sequence[tuple[str, UpdateContent]]) -> str:
-    """Return updates side by side as a Markdown table, a line each."""
+    """Return updates side by side as a Markdown table, one per line."""
     heading = ("", "updates per epoch", "pairs", "source", "target", "source, padded", "target, padded", "left out")
     cells = []
     for name, row in rows:

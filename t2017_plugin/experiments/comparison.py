@@ -128,7 +128,7 @@ def comparable_settings(run: Run) -> dict[str, str]:
     """Return a run's settings as text, stock's under this plugin's names, what stock has built in marked so."""
     settings = {key: _text(value) for key, value in in_our_names(run.settings).items()}
     if settings.get("model.positions") == "sinusoid":
-        settings.pop("model.max_learned_positions", None)  # has no say
+        settings.pop("model.max_learned_positions", None)  # is not used then
     return settings | {key: f"{_text(value)} (built in)" for key, value in built_in(run.settings).items()}
 
 

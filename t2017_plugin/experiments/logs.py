@@ -261,6 +261,6 @@ def _forget_from(updates: int, entries: dict[int, Any]) -> None:
 
 
 def _name_in_legend(path: Path, run: Path) -> str:
-    """Return the folder that tells a log from the others of a run."""
+    """Return the folder that distinguishes a log from the others of a run."""
     inside = path.relative_to(run).parts
     return f"{run.resolve().name}/{inside[0]}" if len(inside) > 2 else run.resolve().name

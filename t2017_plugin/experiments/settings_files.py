@@ -1,4 +1,4 @@
-"""Reads a settings file in fairseq's Hydra layout: sections such as ``model`` and ``optimization``, a setting a line.
+"""Read a settings file in fairseq's Hydra layout: sections such as ``model``, and a setting on each line.
 
     model:
       _name: t2017_transformer

@@ -40,6 +40,8 @@ PAPERS_VOCABULARY = 37_000
 SUSTAINED = {"K80": 2.8e12, "K40": 3.7e12, "M40": 6.0e12, "P100": 9.5e12}
 # Section 5.2 and Table 2: hours of training on eight P100, and the operations that the table prints.
 TABLE_2 = {"t2017_base": (12.0, 3.3e18), "t2017_big": (84.0, 2.3e19), "t2017_big_enfr": (84.0, 2.3e19)}
+# Of a training, for each multiply-add of the forward pass.
+OPERATIONS = 2 * 3
 # How many tables of embeddings there are.
 TABLES = {"shared": 1, "decoder": 2, "separate": 3}
 
@@ -151,7 +153,7 @@ def forward_multiply_adds(settings: Mapping[str, Any], vocabulary: int, tokens: 
 
 def training_operations(settings: Mapping[str, Any], vocabulary: int, tokens: Tokens) -> float:
     """Return the operations of forward and backward over all tokens of a training."""
-    return 2 * 3 * sum(forward_multiply_adds(settings, vocabulary, tokens).values())
+    return OPERATIONS * sum(forward_multiply_adds(settings, vocabulary, tokens).values())
 
 
 def by_the_rule(seconds: float, gpus: int, rate: float) -> float:

@@ -124,27 +124,15 @@ def of_architecture(args: argparse.Namespace) -> Trained:
     if printed and not (args.hours or args.gpus or args.rate):
         origin += f"; the paper prints {printed:.1e}"
     total = float(updates * args.tokens)
-<<<<<<< HEAD
-    return {
-        "what": args.arch,
-        "sizes": architecture_settings(args.arch),
-        "vocabulary": args.vocab,
-        "updates": updates,
-        "tokens": Tokens(total, total, args.length, args.length),
-        "rule": by_the_rule(hours * 3600, gpus, rate) if hours else None,
-        "rule_from": origin,
-    }
-=======
     return Trained(
         what=args.arch,
-        sizes=settings(args.arch),
+        sizes=architecture_settings(args.arch),
         vocabulary=args.vocab,
         updates=updates,
         tokens=Tokens(total, total, args.length, args.length),
         rule=by_the_rule(hours * 3600, gpus, rate) if hours else None,
         rule_from=origin,
     )
->>>>>>> exper
 
 
 def of_run(args: argparse.Namespace) -> Trained:

@@ -80,7 +80,7 @@ class Convolution(nn.Module):
 
 
 def layer(kind: str, d: int, number: int = 0) -> Callable[[Tensor], Tensor]:
-    """A layer of a kind; ``number`` counts it in a stack, which decides a convolution's dilation."""
+    """Return a layer of a kind; ``number`` counts it in a stack, which decides a convolution's dilation."""
     if kind == "recurrent":
         return Recurrent(d)
     if kind == "convolutional":
@@ -136,7 +136,7 @@ def slope(times: dict[int, float]) -> float:
 
 
 def measure(lengths: list[int], widths: list[int], calls: int) -> list[dict[str, Any]]:
-    """A row for each kind: times over n at the middle width and over d at the middle length, exponents, path."""
+    """Return a row for each kind: times over n at the middle width and over d at the middle length, exponents, path."""
     n_fixed, d_fixed = lengths[len(lengths) // 2], widths[len(widths) // 2]
     rows = []
     for kind, (orders, n_power, d_power, sequential, path) in KINDS.items():
@@ -182,7 +182,7 @@ def table(rows: list[dict[str, Any]], lengths: list[int], widths: list[int]) -> 
 
 
 def plot(rows: list[dict[str, Any]], path: Path) -> None:
-    """Times over n and over d on logarithmic axes; dotted lines have the paper's slope through the last point."""
+    """Draw times over n and d on logarithmic axes; dotted lines have the paper's slope through the last point."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 

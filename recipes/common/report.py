@@ -80,7 +80,7 @@ def table(arms: list[dict[str, Any]]) -> list[str]:
 
 
 def _normalised_row(arms: list[dict[str, Any]]) -> list[tuple[str, list[str]]]:
-    """The row of the paper's BLEU with normalised punctuation, where an arm has it."""
+    """Return the row of the paper's BLEU with normalised punctuation, where an arm has it."""
     scores = [arm.get("paper_bleu_normalised") for arm in arms]
     values = [f"{score['score']:.2f}" if score else "-" for score in scores]
     return [("the same, punctuation of both sides normalised", values)] if any(scores) else []

@@ -36,12 +36,12 @@ ABOUT = {
 
 
 def about(arm: str) -> str:
-    """What an arm is, in a few words."""
+    """Return what an arm is, in a few words."""
     return ABOUT[arm] if arm in ABOUT else f"the paper's settings but {SINGLES[arm].what}"
 
 
 def settings(arm: str, seed: int, updates: int) -> dict[str, Any]:
-    """The settings of one run: the arm's, with seed and length, and with validation, whose curve is wanted."""
+    """Return the settings of one run: the arm's, with seed and length, and with validation, whose curve is wanted."""
     paper, stock = (
         yaml.safe_load(path.read_text(encoding="utf-8"))
         for path in (CONFIGS / "demo.yaml", CONFIGS / "stock" / "demo.yaml")
@@ -54,14 +54,14 @@ def settings(arm: str, seed: int, updates: int) -> dict[str, Any]:
 
 
 def document(arm: str, seed: int, updates: int) -> str:
-    """The settings file of one run."""
+    """Return the settings file of one run."""
     body = yaml.safe_dump(settings(arm, seed, updates), sort_keys=False, allow_unicode=True)
     kind = "# Decoding alone: it takes over the model of the paper's arm.\n" if only_decoding(arm) else ""
     return f"# Arm {arm}, seed {seed}: {about(arm)}.\n{kind}# Written by recipes/compare_stock/arms.py.\n{body}"
 
 
 def plan(arms: list[str], seeds: int, updates: int, run: Path, overrides: list[str]) -> list[str]:
-    """What a comparison would run, a line a command; nothing is written but to a temporary folder."""
+    """Return what a comparison would run, a line a command; nothing is written but to a temporary folder."""
     trained = [arm for arm in arms if not only_decoding(arm)]
     lines = [
         f"# {len(arms)} arms, {seeds} seed(s): {len(trained) * seeds} trainings of {updates:,} updates, "

@@ -26,7 +26,7 @@ SUBSET = "valid"
 
 
 def files(data_bin: Path, settings: TextSettings) -> list[str]:
-    """The files of a data-bin that training and validation read, by name.
+    """Return the files of a data-bin that training and validation read, by name.
 
     Raises:
         UsageError: one of them is missing.
@@ -45,7 +45,7 @@ def files(data_bin: Path, settings: TextSettings) -> list[str]:
 
 
 def validation_text(data_bin: Path, pipeline: TextPipeline) -> ParallelText:
-    """Sources and references of the validation set, as many as are binarised, raw where there is raw text.
+    """Return sources and references of the validation set, as many as are binarised, raw where there is raw text.
 
     Raises:
         UsageError: the raw text that was found is not that of the binarised sentences, by its number of lines.
@@ -67,7 +67,7 @@ def validation_text(data_bin: Path, pipeline: TextPipeline) -> ParallelText:
 
 
 def text_flags(settings: TextSettings) -> list[str]:
-    """The flags with which fairseq-generate makes raw text of units; the codes' path is relative to the data-bin."""
+    """Return the flags with which fairseq-generate makes raw text of units; the codes' path is relative to the data-bin."""
     tokenizer = ["--tokenizer", "moses"] if settings.tokenizer == "moses" else []
     return tokenizer + (["--bpe", "subword_nmt", "--bpe-codes", str(settings.bpe_codes)] if settings.bpe_codes else [])
 

@@ -24,7 +24,7 @@ Row = dict[str, Any]
 
 
 def base_of(rows: list[Row]) -> Row:
-    """The base row, or its sizes alone when it was not run."""
+    """Return the base row, or its sizes alone when it was not run."""
     for row in rows:
         if row["row"] == BASE:
             return row
@@ -98,7 +98,7 @@ def agreement(rows: list[Row], base: Row) -> str:
 
 
 def document(run: Path, rows: list[Row]) -> str:
-    """The whole report as Markdown."""
+    """Return the whole report as Markdown."""
     data, corpus = load(run / "data.json") or {}, load(run / "corpus" / "corpus.json") or {}
     done, base = [row for row in rows if row["finished"]], base_of(rows)
     lines = [f"# Table 3 on {corpus.get('corpus', data.get('data_bin', 'own data'))}", ""]

@@ -24,7 +24,7 @@ CHAIN = (
 
 
 def collect(run: Path, row: str) -> dict[str, Any] | None:
-    """What one row's training and scoring found, or None when it has not been begun."""
+    """Return what one row's training and scoring found, or None when it has not been begun."""
     folder = run / "rows" / row
     if not (folder / "row.yaml").exists():
         return None
@@ -79,7 +79,7 @@ def finished(run: Path, row: str) -> bool:
 
 
 def conditions(run: Path, row: str, content: dict[str, Any], scale: str | None) -> dict[str, Any]:
-    """What must be alike for two rows to be compared; length as a part of what the settings file of the size says."""
+    """Return what must be alike for two rows to be compared; length as a part of what the settings file of the size says."""
     stamp = load(run / "rows" / row / "steps" / "train.json") or {"inputs": {}}
     whole = settings(row, scale, 1, None)["optimization"]["max_update"] if scale else None
     return {

@@ -41,7 +41,7 @@ DECODED = dict.fromkeys(("max_tokens_valid", "gen_subset"))
 
 
 def chosen(rows: str) -> list[str]:
-    """The rows that ``all``, a group's letter (A to E) or names between commas stand for, in the table's order.
+    """Return the rows that ``all``, a group's letter (A to E) or names between commas stand for, in the table's order.
 
     Raises:
         UsageError: there is no such row.
@@ -56,18 +56,18 @@ def chosen(rows: str) -> list[str]:
 
 
 def read(name: str) -> dict[str, Any]:
-    """The settings file of that name below configs/."""
+    """Return the settings file of that name below configs/."""
     content: dict[str, Any] = yaml.safe_load((CONFIGS / f"{name}.yaml").read_text(encoding="utf-8"))
     return content
 
 
 def made_small(model: dict[str, Any]) -> dict[str, Any]:
-    """The settings of a model with the paper's sizes, made small by the one rule."""
+    """Return the settings of a model with the paper's sizes, made small by the one rule."""
     return {name: value // DIVISORS.get(name, 1) if name in DIVISORS else value for name, value in model.items()}
 
 
 def settings(row: str, scale: str, seed: int, updates: int | None, overrides: Sequence[str] = ()) -> dict[str, Any]:
-    """The settings of one row; ``updates`` None is as many as the settings file of the size says.
+    """Return the settings of one row; ``updates`` None is as many as the settings file of the size says.
 
     ``overrides`` (SECTION.NAME=VALUE) come last and win.
 
@@ -97,13 +97,13 @@ def settings(row: str, scale: str, seed: int, updates: int | None, overrides: Se
 
 
 def document(row: str, scale: str, seed: int, updates: int | None, overrides: Sequence[str] = ()) -> str:
-    """The settings file of one row."""
+    """Return the settings file of one row."""
     body = yaml.safe_dump(settings(row, scale, seed, updates, overrides), sort_keys=False, allow_unicode=True)
     return f"# {ROWS[row].title}, size {scale}, seed {seed}.\n# Written by recipes/table3/rows.py.\n{body}"
 
 
 def plan(rows: list[str], scale: str, seed: int, updates: int | None, run: Path, overrides: list[str]) -> list[str]:
-    """What would be run, a line a command; nothing is written but to a temporary folder."""
+    """Return what would be run, a line a command; nothing is written but to a temporary folder."""
     lines = [f"# {len(rows)} rows of Table 3, size {scale}: each trained, and scored on validation without averaging"]
     if scale == "paper":
         lines.append("# --max-tokens is chosen when it runs, for 25,000 tokens a side and update of the data")

@@ -33,7 +33,7 @@ def member_lines(archive: Path, name: str) -> Iterator[bytes]:
 
 
 def names_in(archive: Path) -> set[str]:
-    """The names of the files in an archive, without their folders."""
+    """Return the names of the files in an archive, without their folders."""
     try:
         with tarfile.open(archive, "r|*") as tar:
             return {member.name.rsplit("/", 1)[-1] for member in tar if member.isfile()}
@@ -42,7 +42,7 @@ def names_in(archive: Path) -> set[str]:
 
 
 def chosen_files(corpus: Corpus, archive: Path) -> tuple[str, str]:
-    """The first of a corpus's pairs of files that its archive holds.
+    """Return the first of a corpus's pairs of files that its archive holds.
 
     Raises SystemExit when it holds none of them.
     """
@@ -84,5 +84,5 @@ def portions(pairs: Iterator[RawPair], size: int) -> Iterator[list[RawPair]]:
 
 
 def whole_text(archive: Path, name: str) -> bytes:
-    """The whole content of a small file of an archive."""
+    """Return the whole content of a small file of an archive."""
     return b"".join(line + b"\n" for line in member_lines(archive, name))

@@ -135,6 +135,6 @@ TEST = {target_lang: _test(target_lang) for target_lang in TARGET_LANGS}
 
 
 def archives(target_lang: str) -> list[Archive]:
-    """The archives that a language pair needs, in the order in which they are downloaded."""
+    """Return the archives that a language pair needs, in the order in which they are downloaded."""
     corpora = [*TRAINING[target_lang], VALID[target_lang], TEST[target_lang]]
     return list(dict.fromkeys(corpus.archive for corpus in corpora))

@@ -32,7 +32,7 @@ def is_address(mirror: str) -> bool:
 
 
 def listing(archives: list[Archive], mirror: str, cache: Path) -> str:
-    """What would be downloaded: an address, a size and a checksum a line, and the sum."""
+    """Return what would be downloaded: an address, a size and a checksum a line, and the sum."""
     lines, total = [], 0.0
     for archive in archives:
         size = f"{archive.size:,} bytes" if archive.size else f"about {archive.about}"
@@ -46,7 +46,7 @@ def listing(archives: list[Archive], mirror: str, cache: Path) -> str:
 
 
 def miniature_of(mirror: str) -> dict[str, Any] | None:
-    """What a miniature mirror says of itself, None for a real one.
+    """Return what a miniature mirror says of itself, None for a real one.
 
     Raises SystemExit when a mirror's folder is not there.
     """

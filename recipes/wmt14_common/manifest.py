@@ -22,7 +22,7 @@ NOT_HASHED = ("preprocess.log", FILE_NAME)
 
 
 def settings_of(limits: Any, vocabulary: int) -> dict[str, Any]:
-    """The settings of a preparation as plain data."""
+    """Return the settings of a preparation as plain data."""
     return {**vars(limits), "vocabulary": vocabulary, "normalise_punctuation": True}
 
 

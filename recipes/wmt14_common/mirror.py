@@ -76,7 +76,7 @@ def training_text(count: int, language: str, seed: int) -> Texts:
 
 
 def sgm(lines: list[str], kind: str, source: str, target: str) -> bytes:
-    """A test set in WMT's SGM: kind "src" or "ref"; documents of 50 segments with running numbers."""
+    """Return a test set in WMT's SGM: kind "src" or "ref"; documents of 50 segments with running numbers."""
     outer = {"src": "srcset", "ref": "refset"}[kind]
     attributes = f' trglang="{target}"' if kind == "ref" else ""
     text = [f'<{outer} setid="newstest2014" srclang="any"{attributes}>']
@@ -95,7 +95,7 @@ def plain(lines: list[bytes]) -> bytes:
 
 
 def contents(pairs: int) -> dict[Archive, dict[str, bytes]]:
-    """The files of every archive, by their paths in it."""
+    """Return the files of every archive, by their paths in it."""
     files: dict[Archive, dict[str, bytes]] = {
         archive: {} for lang in ("de", "fr") for archive in corpora.archives(lang)
     }

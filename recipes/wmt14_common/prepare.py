@@ -62,7 +62,7 @@ class Job:
         print(f"{name}: done in {facts.seconds} s", flush=True)
 
     def sides(self, folder: str, stem: str) -> list[Path]:
-        """The two files of a text."""
+        """Return the two files of a text."""
         return [self.run / folder / f"{stem}.{language}" for language in self.languages]
 
 

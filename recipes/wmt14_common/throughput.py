@@ -99,7 +99,7 @@ def measure(prefix: str, target_lang: str, lines: int) -> tuple[dict[str, dict[s
 
 
 def table(speeds: dict[str, dict[str, float]], a_word: float, a_merge: float) -> list[str]:
-    """The speeds and the times of both tasks on 8 and 32 cores as a Markdown table."""
+    """Return the speeds and the times of both tasks on 8 and 32 cores as a Markdown table."""
     columns = [(task, cores) for task in JOBS for cores in (8, 32)]
     head = ["step", "lines/s", "words/s", *(f"{task}, {cores} cores" for task, cores in columns)]
     rows = [f"| {' | '.join(head)} |", "|---|" + "---:|" * (len(head) - 1)]

@@ -69,7 +69,7 @@ class _Worker:
 
     @classmethod
     def cut(cls, portion: list[bytes]) -> tuple[bytes, int]:
-        """The portion cut into units, and the number of its lines."""
+        """Return the portion cut into units, and the number of its lines."""
         cut = [cls.units.apply(line.decode("utf-8")) for line in portion]
         if len(cls.units.bpe.cache) > CACHED_WORDS:
             cls.units.bpe.cache.clear()

@@ -86,7 +86,7 @@ def _refused_global(path: Path, message: str) -> str:
 
 
 def num_updates(state: Mapping[str, Any]) -> int:
-    """The number of updates after which a checkpoint was written; 0 when the file does not say."""
+    """Return the number of updates after which a checkpoint was written; 0 when the file does not say."""
     history = state.get("optimizer_history") or [{}]
     return int(history[-1].get("num_updates", 0))
 
@@ -160,7 +160,7 @@ def load_ensemble(
 
 
 def _task(stored: dict[str, Any], data_bin: str | os.PathLike[str], source_lang: str, target_lang: str) -> Any:
-    """The task of the checkpoint with this data, or ours for one that searches fairseq's way."""
+    """Return the task of the checkpoint with this data, or ours for one that searches fairseq's way."""
     for language in (source_lang, target_lang):
         dictionary = Path(data_bin) / f"dict.{language}.txt"
         if not dictionary.exists():

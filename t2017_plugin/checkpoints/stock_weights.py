@@ -63,7 +63,7 @@ def check_switches(config: Any) -> None:
 
 
 def copy_to_stock(model: Any) -> dict[str, Tensor]:
-    """The weights of a ``t2017_transformer`` under stock's names, for ``load_state_dict`` of a stock ``transformer``.
+    """Return the weights of a ``t2017_transformer`` under stock's names, for a stock ``transformer`` to load.
 
     Stock's projections of attention always have biases: a model without them gets zeros, which changes nothing.
 
@@ -83,7 +83,7 @@ def copy_to_stock(model: Any) -> dict[str, Tensor]:
 
 
 def from_stock(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """The weights of a stock ``transformer`` under this plugin's names, for a model built with ``--attention-bias``.
+    """Return a stock ``transformer``'s weights under this plugin's names, for a model with ``--attention-bias``.
 
     Raises:
         UsageError: there is a weight for which ``t2017_transformer`` has no place.

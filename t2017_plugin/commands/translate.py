@@ -81,7 +81,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def refuse_parser(translator: Translator, args: argparse.Namespace) -> None:
-    """Stops where the model writes trees.
+    """Stop where the model writes trees.
 
     Raises:
         UsageError: it does.
@@ -91,7 +91,7 @@ def refuse_parser(translator: Translator, args: argparse.Namespace) -> None:
 
 
 def printed(hypotheses: Sequence[Hypothesis], number: int, args: argparse.Namespace) -> str:
-    """The output lines of one input line, whose number counts from 1."""
+    """Return the output lines of one input line, whose number counts from 1."""
     lines = []
     for hypothesis in hypotheses:
         fields = [str(number)] if args.nbest > 1 else []
@@ -103,7 +103,7 @@ def printed(hypotheses: Sequence[Hypothesis], number: int, args: argparse.Namesp
 
 
 class Progress:
-    """Tells on stderr how many of a file's lines are done: a bar on a terminal, else a line now and then.
+    """Shows on stderr how many of a file's lines are done: a bar on a terminal, else a line now and then.
 
     Args:
         what: the word for it.
@@ -112,19 +112,19 @@ class Progress:
     def __init__(self, what: str = "translated") -> None:
         self.what = what
         self.before = self.total = 0
-        self.start = self.told = time.monotonic()
+        self.start = self.last_line = time.monotonic()
         self.bar: Any = None
 
     def __call__(self, done: int) -> None:
-        """Called after each batch; ``done`` counts from the lines that were translated ``before``."""
+        """Show progress; ``done`` counts from the lines that were translated ``before``."""
         done += self.before
         if sys.stderr.isatty():
             self._draw(done)
             return
         now = time.monotonic()
-        if now - self.told < PROGRESS_SECONDS and done < self.total:
+        if now - self.last_line < PROGRESS_SECONDS and done < self.total:
             return
-        self.told = now
+        self.last_line = now
         speed = done / max(now - self.start, 1e-9)
         print(f"{self.what} {done:,} of {self.total:,} lines ({speed:.1f} a second)", file=sys.stderr)
 

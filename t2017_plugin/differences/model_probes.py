@@ -36,7 +36,7 @@ def norm_order() -> Measured:
 
 
 def norm_epsilon() -> Measured:
-    """A row with a small variance shows epsilon."""
+    """Normalise a row with a small variance, which shows epsilon."""
     x = torch.tensor([[1e-3, -1e-3, 2e-3, -2e-3]])
     apart = float((F.layer_norm(x, (4,), eps=1e-6) - F.layer_norm(x, (4,), eps=1e-5)).abs().max())
     return (
@@ -46,7 +46,7 @@ def norm_epsilon() -> Measured:
 
 
 def dropout_sites() -> Measured:
-    """Runs both models in training mode and counts where dropout acts."""
+    """Run both models in training mode and counts where dropout acts."""
     source, lengths, shifted = make_pairs([7, 5])
     counts = {}
     for name, model in (
@@ -110,7 +110,7 @@ def embeddings() -> Measured:
 
 
 def padding() -> Measured:
-    """Changes the padding symbol's row and the side of padding."""
+    """Change the padding symbol's row and the side of padding."""
     model, (source, lengths, shifted) = make_ours(), make_pairs([5, 9])
     vector = float(model.encoder.embedding(torch.tensor([[1]])).detach().abs().max())
     left = torch.stack([row.roll(int(row.eq(1).sum())) for row in source])
@@ -141,7 +141,7 @@ def layout() -> Measured:
 
 
 def first_position() -> Measured:
-    """What each layout puts at the first token."""
+    """Look at what each layout puts at the first token."""
     first = {}
     for name in ("paper", "t2t", "stock"):
         first[name] = SinusoidPositions(8, name, padding_index=1)(torch.arange(1), 1)[0].tolist()
@@ -163,7 +163,7 @@ def longest_sentence() -> Measured:
 
 
 def decoder_start() -> Measured:
-    """The same weights with both first inputs."""
+    """Give the same weights both first inputs."""
     zeros, eos = make_ours(), make_ours(decoder_start="eos")
     source, lengths, shifted = make_pairs([7])
     with torch.no_grad():
@@ -176,7 +176,7 @@ def decoder_start() -> Measured:
 
 
 def target_space() -> Measured:
-    """The vector is there only when asked for."""
+    """Count parameters with and without the vector."""
     more = parameters(make_ours(target_space_embedding=True)) - parameters(make_ours())
     return (
         f"off by default; on, it adds d_model = {more} parameters",
@@ -185,7 +185,7 @@ def target_space() -> Measured:
 
 
 def initial_weights() -> Measured:
-    """Standard deviations of freshly built models at d_model 512."""
+    """Take standard deviations of freshly built models at d_model 512."""
     sizes = {"layers": 1, "d_model": 512, "d_ff": 2048, "heads": 8, "d_k": 64, "d_v": 64}
     ours, alike, stock = make_ours(**sizes), make_ours(init="stock", **sizes), make_stock(**sizes)
     rows = {}

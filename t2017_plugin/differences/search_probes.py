@@ -47,7 +47,7 @@ def _generators(model: Any, alpha: float, form: str = "gnmt", min_len: int = -1)
 
 
 def _search(generator: Any, source: Tensor) -> list[tuple[list[int], float]]:
-    """The best hypothesis of each source and its log P."""
+    """Return the best hypothesis of each source and its log P."""
     sample = {"net_input": {"src_tokens": source, "src_lengths": source.ne(1).sum(1)}}
     best = [hypotheses[0] for hypotheses in generator.generate([], sample)]
     return [(hypothesis["tokens"].tolist(), float(hypothesis["positional_scores"].sum())) for hypothesis in best]
@@ -107,7 +107,7 @@ def batch_dependence() -> Measured:
 
 
 def rules() -> Measured:
-    """The same model, penalty and shortest output, one sentence at a time: candidates, stop and forced EOS differ."""
+    """Search one sentence at a time with one model and penalty: candidates, stop and forced EOS differ."""
     differ = better = worse = total = 0
     for seed in range(1, 9):
         source, lengths, _ = make_pairs([3, 4, 5, 6, 7, 8], seed=seed)

@@ -27,7 +27,7 @@ UPDATES = (1, 2, 100, 4000, 4001, 100000)
 
 
 def smoothing() -> Measured:
-    """The target distribution itself, read off the gradient: d loss / d logits = p - q'."""
+    """Read the target distribution off the gradient: d loss / d logits = p - q'."""
     weights = {}
     for classes in (8, 37000):
         for over in ("all", "others"):
@@ -44,7 +44,7 @@ def smoothing() -> Measured:
 
 
 def rates() -> Measured:
-    """The rates both schedules set before an update, called as fairseq's trainer calls them."""
+    """Take the rates both schedules set before an update, called as fairseq's trainer calls them."""
     config = SimpleNamespace(lr=[learning_rate(4000, 512)], warmup_updates=4000, warmup_init_lr=0.0)
     settings = T2017AdamConfig()
     settings.lr = [0.25]

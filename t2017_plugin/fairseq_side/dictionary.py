@@ -19,12 +19,12 @@ UNKNOWN = "UNK"  # later versions of T2T add this line to vocab.bpe.32000 and pu
 
 
 def placeholder(number: int) -> str:
-    """The symbol of an id that the vocabulary has none for."""
+    """Return the symbol of an id that the vocabulary has none for."""
     return f"<unused_{number}>"
 
 
 def load_dictionary(path: str | os.PathLike[str]) -> Dictionary:
-    """Reads a dictionary file of fairseq's or of an imported model, which its first line tells apart."""
+    """Read a dictionary file of fairseq's or of an imported model, which its first line tells apart."""
     with open(path, encoding="utf-8") as file:
         imported = file.readline().startswith(f"{PAD} ")
     return T2TDictionary.load(str(path)) if imported else Dictionary.load(str(path))
@@ -62,7 +62,7 @@ class T2TDictionary(Dictionary):
             self.add_symbol(placeholder(number), n=0)
 
     def index(self, sym: str) -> int:
-        """The id of a symbol.
+        """Return the id of a symbol.
 
         Raises:
             UsageError: it has none.
@@ -80,7 +80,7 @@ class T2TDictionary(Dictionary):
 
     @classmethod
     def load(cls, f: Any, add_special_symbols: bool = True) -> "T2TDictionary":
-        """Reads a file that ``save`` wrote.
+        """Read a file that ``save`` wrote.
 
         Raises:
             UsageError: it does not begin with padding and EOS.
@@ -94,5 +94,5 @@ class T2TDictionary(Dictionary):
         return dictionary
 
     def save(self, f: Any) -> None:
-        """Writes one symbol a line with its count, the special ones first."""
+        """Write one symbol a line with its count, the special ones first."""
         self._save(f, zip(self.symbols, self.count, strict=True))

@@ -259,7 +259,7 @@ class DecoderStep:
         return x, weights
 
     def logits(self, features: Tensor) -> Tensor:
-        """The projection before the softmax (section 3.4). Shape: (rows, d_model) -> (rows, V)."""
+        """Project before the softmax (section 3.4). Shape: (rows, d_model) -> (rows, V)."""
         return self.output(features)
 
 

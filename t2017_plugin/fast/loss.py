@@ -79,7 +79,7 @@ class ChunkedLoss(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, None, None, None]:
-        """The kept gradients, scaled."""
+        """Return the kept gradients, scaled."""
         features_gradient, weight_gradient = ctx.saved_tensors
         return features_gradient * gradients[0], weight_gradient * gradients[0], None, None, None
 

@@ -434,7 +434,7 @@ class Decoder(nn.Module):
         return x, self_weights, memory_weights
 
     def logits(self, features: Tensor) -> Tensor:
-        """The projection before the softmax: the table as it is, not scaled, no bias (section 3.4).
+        """Project before the softmax: the table as it is, not scaled, no bias (section 3.4).
 
         Shape:
             features: (..., d_model) -> (..., V)

@@ -27,11 +27,11 @@ class Row:
     training: dict[str, Setting] = field(default_factory=dict)  # fields of ``Training`` that are not base's
 
     def model_config(self) -> Model:
-        """The row's sizes with base's filled in."""
+        """Return the row's sizes with base's filled in."""
         return replace(Model(), **self.model)  # type: ignore[arg-type]
 
     def training_config(self) -> Training:
-        """The row's training with base's filled in."""
+        """Return the row's training with base's filled in."""
         return replace(Training(), **self.training)  # type: ignore[arg-type]
 
 

@@ -74,7 +74,7 @@ class Adam(torch.optim.AdamW):
 
 
 def smoothing_over_all(eps_ls: float, over: str, classes: int) -> float:
-    """The eps_ls that, spread over ``all`` classes, gives the same targets as ``eps_ls`` spread ``over``.
+    """Return the eps_ls that, spread over ``all`` classes, gives the same targets as ``eps_ls`` spread ``over``.
 
     Raises:
         ValueError: ``over`` is neither ``all`` nor ``others``.

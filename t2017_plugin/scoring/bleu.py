@@ -76,7 +76,7 @@ def multi_bleu(hypotheses: Sequence[str], references: Sequence[str]) -> BLEUScor
 def paper_score(
     hypotheses: Sequence[str], references: Sequence[str], target_lang: str, normalise: bool = False
 ) -> Bleu:
-    """The paper's BLEU of the same raw texts: Moses tokens, compounds split for German, cased, multi-bleu.perl.
+    """Return the paper's BLEU of the same raw texts: Moses tokens, compounds split for German, cased, multi-bleu.perl.
 
     With ``normalise`` the punctuation of both sides is made plain first, as normalize-punctuation.perl does.
     """

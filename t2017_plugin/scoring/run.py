@@ -95,7 +95,7 @@ class ParallelText:
 def find_parallel_text(
     data_bin: str | os.PathLike[str], subset: str, pipeline: TextPipeline, source: str | None, reference: str | None
 ) -> ParallelText:
-    """The raw texts that were named, or lie in the data-bin, or what was binarised.
+    """Return the raw texts that were named, or lie in the data-bin, or what was binarised.
 
     Raises:
         UsageError: one of source and reference is named without the other, or there is nothing of that subset.
@@ -124,7 +124,7 @@ def _binarised(data_bin: Path, subset: str, pipeline: TextPipeline) -> ParallelT
 
 
 def _units(data_bin: Path, prefix: Path, language: str) -> list[str]:
-    """The lines of one side of a binarised subset, as units between spaces."""
+    """Return the lines of one side of a binarised subset, as units between spaces."""
     dictionary = Dictionary.load(str(data_bin / f"dict.{language}.txt"))
     dataset: Any = load_indexed_dataset(f"{prefix}.{language}", dictionary)
     if dataset is None:

@@ -24,7 +24,7 @@ from t2017_plugin.text.pipeline import (
 
 
 def build_parser() -> argparse.ArgumentParser:
-    """The parser of all steps."""
+    """Return the parser of all steps."""
     parser = argparse.ArgumentParser(prog="python -m t2017_plugin.text.filters", description=__doc__)
     steps = parser.add_subparsers(dest="step", required=True, metavar="STEP")
 
@@ -53,7 +53,7 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def step_of(args: argparse.Namespace) -> Callable[[str], str]:
-    """The function of one line that a call asks for."""
+    """Return the function of one line that a call asks for."""
     if args.step == "tokenize":
         return lambda line: moses_tokenize(
             normalise_punctuation(line, args.lang) if args.normalise_punctuation else line,

@@ -140,7 +140,7 @@ class Translator:
         progress: Callable[[int], None] | None = None,
         encoded: bool = False,
     ) -> list[list[Hypothesis]]:
-        """The best translations of each line, best first; at least one and at most ``nbest``.
+        """Return the best translations of each line, best first; at least one and at most ``nbest``.
 
         Args:
             encoded: the lines are not raw text but units of the dictionary, between spaces.
@@ -179,7 +179,7 @@ class Translator:
         return max(1, min(LONGEST_PIECE, int(source), room) - 1)
 
     def _index(self, unit: str) -> int:
-        """The index of a unit in the dictionary; text that reads like a special symbol does not become one."""
+        """Return the index of a unit in the dictionary; text that reads like a special symbol does not become one."""
         try:
             index = self.dictionary.index(unit)
         except UsageError:  # of an imported model, which has no symbol for it: padding takes its place, and is not seen
@@ -211,7 +211,7 @@ class Translator:
             yield batch
 
     def _search(self, generator: Any, batch: Sequence[_Piece]) -> list[list[_Found]]:
-        """The hypotheses of a batch, best first."""
+        """Return the hypotheses of a batch, best first."""
 
         left = bool(getattr(self.task.cfg, "left_pad_source", False))
         tokens = collate_tokens([piece.tokens for piece in batch], self.dictionary.pad(), left_pad=left)
@@ -228,7 +228,7 @@ class Translator:
         ]
 
     def _joined(self, parts: Sequence[list[_Found]]) -> list[Hypothesis]:
-        """The hypotheses of a line from those of its pieces, the n-th from the n-th of each."""
+        """Return the hypotheses of a line from those of its pieces, the n-th from the n-th of each."""
         if not parts:
             return [EMPTY]
         joined = []

@@ -18,7 +18,7 @@ from t2017_plugin.text.translator import Hypothesis, Translator
 DESCRIPTION = """\
 Translate raw text: every line of stdin gives one line of stdout, in order, whatever it holds (a line without words
 gives an empty one). Lines are tokenised, cut into BPE units, translated and joined again with the settings that lie
-beside the data in text_settings.json. From a file, lines are sorted into batches and progress is told on stderr; from
+beside the data in text_settings.json. From a file, lines are sorted into batches and progress is reported on stderr; from
 a pipe, what has come is translated at once.
 
 The search is the paper's (section 6.1): beam 4, length penalty ((5 + length) / 6)^alpha with alpha 0.6.
@@ -46,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=("pieces", "cut"),
         default="pieces",
         help="lines of more than 511 tokens (BPE units): translate them in pieces, or cut them off there "
-        "(default: %(default)s); either is told on stderr",
+        "(default: %(default)s); either is reported on stderr",
     )
     parser.set_defaults(wrong_call=parser.error)
 

@@ -107,8 +107,8 @@ def fairseq_update(
 ) -> UpdateContent:
     """Count what fairseq-train puts into an update, over the batches of one epoch.
 
-    Pairs longer than ``max_tokens`` are left out, as fairseq-train does. Devices take batches in turn; the last update
-    of an epoch is what is left.
+    Pairs longer than ``max_tokens`` are left out, as fairseq-train does. Devices take batches in
+    turn; the last update of an epoch is what is left.
 
     Raises:
         UsageError: every pair is longer than that.
@@ -137,8 +137,9 @@ def fairseq_update(
 def t2t_update(lengths: Lengths, devices: int = PAPER.gpus) -> UpdateContent:
     """Count what Tensor2Tensor 1.0.14 puts into an update: 4,096 positions per device, in buckets by length.
 
-    The length of a pair is that of its longer side. A bucket with the upper bound b gives batches of 4096 // b pairs
-    for each device; longer pairs than the last bound are left out. Padding is counted up to the bound.
+    The length of a pair is that of its longer side. A bucket with the upper bound b gives batches
+    of 4096 // b pairs for each device; longer pairs than the last bound are left out. Padding is
+    counted up to the bound.
 
     Raises:
         UsageError: every pair is longer than the last bound.

@@ -2,8 +2,9 @@
 
     python -m t2017_plugin.experiments.command_line configs/demo.yaml train --set task.data=DATA_BIN
 
-fairseq's own parser is the judge: it is built for the model, task, loss, schedule and optimiser that the file names,
-every setting must be one of its flags, and it must accept every value. Hydra, given the same file, needs no flags.
+fairseq's own parser is the judge: it is built for the model, task, loss, schedule and optimiser
+that the file names, every setting must be one of its flags, and it must accept every value. Hydra,
+given the same file, needs no flags.
 """
 
 from __future__ import annotations
@@ -56,8 +57,8 @@ def command_line(path: Path, command: str, overrides: Sequence[str] = ()) -> lis
 def grouped_flags(path: Path, command: str, overrides: Sequence[str] = ()) -> list[tuple[str, list[str]]]:
     """Return the same arguments by section of the settings file: each section that has some, with its arguments.
 
-    The first group is ``task``, and its first argument is the folder of the data. A flag and its value are two
-    arguments; ``in_lines`` puts them on one line.
+    The first group is ``task``, and its first argument is the folder of the data. A flag and its
+    value are two arguments; ``in_lines`` puts them on one line.
 
     Raises:
         UsageError: as ``command_line`` does.
@@ -102,7 +103,8 @@ def in_lines(flags: Sequence[str]) -> list[str]:
 def _architecture(settings: list[Setting], model: str) -> str | None:
     """Name the architecture whose settings are exactly those of section model, if there is one.
 
-    Hydra does not apply architectures, so the file lists the settings; a command line is clearer with the name.
+    Hydra does not apply architectures, so the file lists the settings; a command line is clearer
+    with the name.
     """
     from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_INV_REGISTRY
 
@@ -132,11 +134,11 @@ def _choice(settings: list[Setting], section: str, path: str) -> list[str]:
 def _fairseq_parser(command: str, choices: list[str]) -> argparse.ArgumentParser:
     """Return fairseq's parser with the flags of the chosen model, task and so on added."""
     # Here, not above: the recipes import this module to list their runs too, and fairseq takes seconds.
-    from fairseq import options
-
     from t2017_plugin.fairseq_side.registration import register
 
     register()
+    from fairseq import options
+
     parser = options.get_training_parser() if command == "train" else options.get_generation_parser()
     parser.error = _refuse
     options.parse_args_and_arch(parser, choices)

@@ -178,7 +178,8 @@ class Significance:
 def compare_arms(arms: Sequence[Arm], references: Sequence[str], samples: int = 1000) -> Significance:
     """Test every arm against the first one.
 
-    An arm's run is paired with the baseline's of the same seed, or, where none is common, of the same place in order.
+    An arm's run is paired with the baseline's of the same seed, or, where none is common, of the
+    same place in order.
 
     Raises:
         UsageError: a translation and the references differ in their number of lines.

@@ -1,4 +1,4 @@
-"""The page of a comparison: its tables and curves, as HTML that needs nothing but itself, and as Markdown."""
+"""The page of a comparison: tables and curves, as HTML that needs nothing else, and as Markdown."""
 
 from __future__ import annotations
 

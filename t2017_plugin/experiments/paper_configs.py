@@ -2,9 +2,9 @@
 
     python -m t2017_plugin.experiments.paper_configs configs
 
-Sizes and dropout come from the architectures, the rest from ``paper.config`` and ``paper.table3``. A file lists every
-setting of its model, so that each can be overridden under Hydra without a plus sign. A test fails when a file is not
-what this module writes.
+Sizes and dropout come from the architectures, the rest from ``paper.config`` and ``paper.table3``.
+A file lists every setting of its model, so that each can be overridden under Hydra without a plus
+sign. A test fails when a file is not what this module writes.
 """
 
 import argparse

@@ -8,7 +8,8 @@
     RUN/machine.json             versions and processor
     RUN/memory.json              peak memory of training, where it was measured
 
-A job's folder holds one run or several and, in ``steps/`` and ``corpus/`` of its own, what they share.
+A job's folder holds one run or several and, in ``steps/`` and ``corpus/`` of its own, what they
+share.
 """
 
 from __future__ import annotations

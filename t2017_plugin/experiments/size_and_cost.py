@@ -14,9 +14,10 @@ Operations, by the paper's rule (Table 2) and by counting:
     rule          training time * number of GPUs * sustained single-precision rate of the GPU
     counting      2 for each multiply-add of a matrix product; backward takes twice what forward takes
 
-Counted are the products of sections 3.2 to 3.4: projections, scores, weighted sums, both layers of the feed-forward
-networks, and the projection before the softmax. Softmax, norms, dropout and Adam are left out (together a percent or
-two). Of masked self-attention all n * n scores count, as they are computed.
+Counted are the products of sections 3.2 to 3.4: projections, scores, weighted sums, both layers of
+the feed-forward networks, and the projection before the softmax. Softmax, norms, dropout and Adam
+are left out (together a percent or two). Of masked self-attention all n * n scores count, as they
+are computed.
 """
 
 from __future__ import annotations

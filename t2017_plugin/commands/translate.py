@@ -18,8 +18,8 @@ from t2017_plugin.text.translator import Hypothesis, Translator
 DESCRIPTION = """\
 Translate raw text: every line of stdin gives one line of stdout, in order, whatever it holds (a line without words
 gives an empty one). Lines are tokenised, cut into BPE units, translated and joined again with the settings that lie
-beside the data in text_settings.json. From a file, lines are sorted into batches and progress is reported on stderr; from
-a pipe, what has come is translated at once.
+beside the data in text_settings.json. From a file, lines are sorted into batches, and progress is reported on stderr;
+from a pipe, what has come is translated at once.
 
 The search is the paper's (section 6.1): beam 4, length penalty ((5 + length) / 6)^alpha with alpha 0.6.
 

@@ -20,7 +20,7 @@ from t2017_plugin.experiments.size_and_cost import (
     printed_millions,
     training_operations,
 )
-from t2017_plugin.fairseq_side.architectures import ARCHITECTURES
+from t2017_plugin.fairseq_side.architectures import ARCHITECTURES, architecture_settings
 from tests.builders import make_batch, make_model
 
 pytestmark = pytest.mark.unit

@@ -41,6 +41,11 @@ class Experiment:
     row: Row | None = None  # of Table 3, with what the paper prints
 
     @property
+    def printed(self) -> tuple[float, float] | None:
+        """Perplexity per word-piece and BLEU on newstest2013, as Table 3 prints them, for one of its rows."""
+        return (self.row.perplexity, self.row.bleu) if self.row else None
+
+    @property
     def save_interval(self) -> int:
         """Updates between two checkpoints: ten minutes at 0.4 s per update for base, 1.0 s for big (section 5.2)."""
         return 1_500 if self.training.train_steps == Training().train_steps else 600

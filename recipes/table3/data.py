@@ -67,7 +67,7 @@ def validation_text(data_bin: Path, pipeline: TextPipeline) -> ParallelText:
 
 
 def text_flags(settings: TextSettings) -> list[str]:
-    """Return the flags with which fairseq-generate makes raw text of units; the codes' path is relative to the data-bin."""
+    """Return the flags with which fairseq-generate makes raw text of units; the codes' path is below the data-bin."""
     tokenizer = ["--tokenizer", "moses"] if settings.tokenizer == "moses" else []
     return tokenizer + (["--bpe", "subword_nmt", "--bpe-codes", str(settings.bpe_codes)] if settings.bpe_codes else [])
 

@@ -18,7 +18,7 @@ from recipes.common.files import write_whole
 from recipes.common.report import load
 from recipes.table3.results import SIZES, collect
 from recipes.table3.rows import BASE, ROWS, settings
-from t2017_plugin.experiments.parameters import TABLE_3
+from t2017_plugin.paper.table3 import BY_NAME
 
 Row = dict[str, Any]
 
@@ -50,7 +50,7 @@ def table(rows: list[Row], base: Row) -> list[str]:
     for row in rows:
         experiment = ROWS[row["row"]]
         assert experiment.printed is not None
-        size = TABLE_3.get(experiment.architecture) if not experiment.changes else None
+        size = BY_NAME[row["row"]].millions
         mark = "" if comparable(row, base) else " *"
         lines.append(
             f"| {row['row']}{mark} | {what(row, base)} | {row['perplexity']:.2f} | {row['paper_bleu']['score']:.2f} "

@@ -12,7 +12,7 @@ from recipes.common.report import load
 from recipes.common.steps import settings_of
 from recipes.table3.rows import SCALES, settings
 from t2017_plugin.errors import UsageError
-from t2017_plugin.experiments.curves import read_curves
+from t2017_plugin.experiments.logs import read_losses
 
 SIZES = {"layers": "N", "d_model": "d_model", "d_ff": "d_ff", "heads": "h", "d_k": "d_k", "d_v": "d_v"}
 # Each step's output must be what the next one read: nothing of another training may stand beside it.
@@ -30,7 +30,7 @@ def collect(run: Path, row: str) -> dict[str, Any] | None:
         return None
     content = yaml.safe_load((folder / "row.yaml").read_text(encoding="utf-8"))
     try:
-        curves = read_curves(folder / "logs" / "train.log")
+        curves = read_losses(folder / "logs" / "train.log")
     except UsageError:
         return None
     complete = finished(run, row)
@@ -48,8 +48,8 @@ def collect(run: Path, row: str) -> dict[str, Any] | None:
         "updates": curves.updates,
         "max_update": content["optimization"]["max_update"],
         "parameters": curves.parameters,
-        "target_tokens": round(curves.tokens_an_update * curves.training[-1].updates),
-        "target_tokens_a_second": curves.tokens_a_second,
+        "target_tokens": round(curves.target_tokens),
+        "target_tokens_a_second": curves.tokens_per_second,
         "first_validation": {"updates": first.updates, "bits": first.bits} if first else None,
         "last_validation": {"updates": last.updates, "bits": last.bits} if last else None,
         "perplexity": 2**last.bits if last else None,
@@ -79,7 +79,7 @@ def finished(run: Path, row: str) -> bool:
 
 
 def conditions(run: Path, row: str, content: dict[str, Any], scale: str | None) -> dict[str, Any]:
-    """Return what must be alike for two rows to be compared; length as a part of what the settings file of the size says."""
+    """Return what must be alike for two rows to be compared; length as a part of what the size's settings say."""
     stamp = load(run / "rows" / row / "steps" / "train.json") or {"inputs": {}}
     whole = settings(row, scale, 1, None)["optimization"]["max_update"] if scale else None
     return {

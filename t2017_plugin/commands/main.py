@@ -46,7 +46,7 @@ COMMANDS = {
 
 
 # These need neither torch nor fairseq.
-LIGHT = ("plot", "trees", "user-dir")
+LIGHT = ("compare", "plot", "trees", "user-dir")
 
 
 def load_command(name: str) -> ModuleType:

@@ -147,6 +147,8 @@ def test_fairseq_is_compiled_and_not_taken_as_a_wheel() -> None:
 
 # What is said when something is missing
 
+NEEDS_FAIRSEQ = "from t2017_plugin import Translator"
+
 
 @pytest.fixture
 def libraries(tmp_path: Path) -> Path:
@@ -162,12 +164,17 @@ def one_line_of(result: subprocess.CompletedProcess[str]) -> str:
 
 
 def test_without_torch_one_line_says_what_to_install(tmp_path: Path) -> None:
-    line = one_line_of(run_python("import t2017_plugin", cwd=tmp_path))
+    line = one_line_of(run_python(NEEDS_FAIRSEQ, cwd=tmp_path))
     assert "needs torch, which is not installed for" in line and "pip install torch==2.13.0" in line
 
 
 @pytest.mark.parametrize(
-    "code", ["import t2017_plugin", "import runpy; runpy.run_module('t2017_plugin', alter_sys=True)"]
+    "code",
+    [
+        NEEDS_FAIRSEQ,
+        "import sys, runpy; sys.argv[1:] = ['params']; runpy.run_module('t2017_plugin', run_name='__main__')",
+    ],
+    ids=["python", "command"],
 )
 def test_without_fairseq_one_line_says_what_to_install(code: str, libraries: Path) -> None:
     line = one_line_of(run_python(code, libraries, cwd=libraries))
@@ -178,23 +185,32 @@ def test_without_fairseq_one_line_says_what_to_install(code: str, libraries: Pat
 
 def test_a_fairseq_that_this_python_cannot_import_is_named_with_its_error(libraries: Path) -> None:
     (libraries / "fairseq.py").write_text("raise ValueError('mutable default\\nuse default_factory')")
-    line = one_line_of(run_python("import t2017_plugin", libraries, cwd=libraries))
+    line = one_line_of(run_python(NEEDS_FAIRSEQ, libraries, cwd=libraries))
     assert "cannot be imported" in line and "(ValueError: mutable default use default_factory)" in line
 
 
 def test_what_fairseq_needs_is_named_when_that_is_missing(libraries: Path) -> None:
     (libraries / "fairseq.py").write_text("import hydra")
-    line = one_line_of(run_python("import t2017_plugin", libraries, cwd=libraries))
+    line = one_line_of(run_python(NEEDS_FAIRSEQ, libraries, cwd=libraries))
     assert "No module named 'hydra'" in line and "requirements/fairseq.txt" in line
 
 
 def test_a_folder_that_hides_fairseq_is_named(libraries: Path) -> None:
     (libraries / "fairseq" / "examples").mkdir(parents=True)
-    line = one_line_of(run_python("import t2017_plugin", libraries, cwd=libraries))
+    line = one_line_of(run_python(NEEDS_FAIRSEQ, libraries, cwd=libraries))
     assert f"the folder {libraries / 'fairseq'} hides it" in line
 
 
 def test_the_error_can_be_caught(tmp_path: Path) -> None:
-    code = "try:\n    import t2017_plugin\nexcept ValueError as error:\n    print(str(error))"
+    code = f"try:\n    {NEEDS_FAIRSEQ}\nexcept ValueError as error:\n    print(str(error))"
     result = run_python(code, cwd=tmp_path)
     assert result.returncode == 0 and "needs torch" in result.stdout
+
+
+def test_the_package_and_what_needs_no_fairseq_work_without_it(tmp_path: Path) -> None:
+    code = (
+        "import t2017_plugin, t2017_plugin.paper.config, t2017_plugin.paper.table3;"
+        "from t2017_plugin.commands.main import main; main(['user-dir'])"
+    )
+    result = run_python(code, cwd=tmp_path)
+    assert (result.returncode, result.stderr) == (0, "") and result.stdout == f"{ROOT / 't2017_plugin'}\n"

@@ -117,8 +117,8 @@ def as_markdown(rows: dict[str, list[Row]]) -> str:
             parts.append(f"### {texts['topic'][0].upper()}{texts['topic'][1:]}{section}\n")
             parts.append("\n".join(_item(name, texts[key]) for name, key in NAMES if texts[key]) + "\n")
     parts.append("## Without a switch\n")
-    rows = [(each.topic, each.stock, each.here) for each in without_switch()]
-    parts.append(table(["", "stock fairseq", "here"], rows, align="lll"))
+    unswitched = [(each.topic, each.stock, each.here) for each in without_switch()]
+    parts.append(table(["", "stock fairseq", "here"], unswitched, align="lll"))
     parts.append("\n## Inside the paper\n")
     parts.append("\n".join(_wrapped(f"- {note}") for note in inside_the_paper()))
     return "\n".join(parts) + "\n"

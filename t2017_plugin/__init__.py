@@ -6,12 +6,16 @@ for fairseq is registered when fairseq is there already, as it is under ``--user
 what needs it (``t2017_plugin.fairseq_side.registration``).
 """
 
+import logging
 import sys
 from typing import Any
 
 from t2017_plugin.version import __version__
 
 __all__ = ["T2017Transformer", "Translator", "__version__"]
+
+# One of fairseq's tasks asks for tensorboardX at every import of fairseq: no line of ours.
+logging.getLogger("fairseq.tasks.text_to_speech").setLevel(logging.WARNING)
 
 
 def __getattr__(name: str) -> Any:

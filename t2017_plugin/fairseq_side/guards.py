@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-import logging
 import os
 import sys
 from pathlib import Path
@@ -39,8 +38,6 @@ def require_fairseq() -> None:
     if sys.version_info < (3, 11):  # noqa: UP036 (pip checks this, --user-dir does not)
         version = ".".join(str(part) for part in sys.version_info[:3])
         raise UsageError(f"t2017_plugin needs Python 3.11 or later, and {sys.executable} is {version}")
-    # fairseq notes on import that tensorboardX is missing, which would stand beside every error message.
-    logging.getLogger("fairseq.tasks.text_to_speech").setLevel(logging.WARNING)
     for name in ("torch", "fairseq"):
         problem = _problem_with(name)
         if problem:

@@ -23,7 +23,7 @@ demo: venv ## the main job on real text: fetch, tokenise, BPE, train, average, d
 demo-stock: venv ## the same with stock fairseq, and both side by side
 	bash recipes/demo/run.sh --stock
 
-table3: venv ## every row of Table 3 made small, on the demo's data (hours; killed, it goes on)
+table3: venv ## every row of Table 3 made small, on the demo's data (hours; the same call resumes it)
 	bash recipes/table3/run.sh
 
 test: lint ## the whole suite: lint, types, then tests, fast ones first, in two processes

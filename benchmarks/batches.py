@@ -18,6 +18,7 @@ from torch import Tensor
 
 from benchmarks.decode import by_tokens, collate, from_checkpoint
 from benchmarks.timing import report
+from t2017_plugin.paper.config import TRANSLATION_SEARCH as SEARCH
 
 ROUNDING = 1e-4  # nats
 
@@ -44,7 +45,7 @@ def main() -> int:
 
     model, task, sources = from_checkpoint(args.checkpoint, args.data_bin)
     model.make_generation_fast_()
-    generator = task.build_generator([model], Namespace(beam=4, lenpen=0.6, nbest=args.nbest))
+    generator = task.build_generator([model], Namespace(beam=SEARCH.beam, lenpen=SEARCH.alpha, nbest=args.nbest))
     order = list(range(len(sources)))
     by_length = sorted(order, key=lambda place: len(sources[place]))
     alone = search(generator, [[place] for place in order], sources)

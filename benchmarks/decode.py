@@ -1,6 +1,6 @@
 """Beam search of this plugin, of stock fairseq and of CTranslate2 with the same weights, in turns in one process.
 
-    python -m benchmarks.decode --checkpoint runs/demo/stock/avg.pt --data-bin runs/demo/data-bin
+    python -m benchmarks.decode --checkpoint runs/demo/stock/average.pt --data-bin runs/demo/data-bin
     python -m benchmarks.decode --size base
 
 With a checkpoint of stock's ``transformer`` the weights are copied into ours (same function under the stock switches)
@@ -38,6 +38,7 @@ from t2017_plugin.fairseq_side.generator import PaperGenerator
 from t2017_plugin.fairseq_side.model import T2017Transformer
 from t2017_plugin.fairseq_side.settings import T2017TransformerConfig
 from t2017_plugin.fairseq_side.stock_search import StockSearch
+from t2017_plugin.paper.config import TRANSLATION_SEARCH as SEARCH
 
 WRITTEN = 20
 PAPER, STOCKS_RULE, STOCK, OTHER = "t2017_plugin", "t2017_plugin --search stock", "stock fairseq", "CTranslate2"
@@ -113,11 +114,21 @@ def generators(args: argparse.Namespace, arms: list[str]) -> tuple[dict[str, Any
         ours = twin(stock, task).to(args.device, PRECISIONS[args.precision])
         # As fairseq-generate does with every model before it searches.
         ours.make_generation_fast_()
-        searches[PAPER] = PaperGenerator([ours], dictionary, Namespace(beam=4, lenpen=0.6, nbest=1, **forced))
-        flags = Namespace(beam=4, lenpen=0.6, nbest=1, **stock_lengths)
+        searches[PAPER] = PaperGenerator(
+            [ours],
+            dictionary,
+            Namespace(beam=SEARCH.beam, lenpen=SEARCH.alpha, nbest=1, **forced),
+        )
+        flags = Namespace(beam=SEARCH.beam, lenpen=SEARCH.alpha, nbest=1, **stock_lengths)
         searches[STOCKS_RULE] = StockSearch([ours], dictionary, flags, lambda: None)
     if STOCK in arms:
-        searches[STOCK] = SequenceGenerator([stock], dictionary, beam_size=4, len_penalty=0.6, **stock_lengths)
+        searches[STOCK] = SequenceGenerator(
+            [stock],
+            dictionary,
+            beam_size=SEARCH.beam,
+            len_penalty=SEARCH.alpha,
+            **stock_lengths,
+        )
         stock.make_generation_fast_()
     return searches, stock, dictionary, sources
 
@@ -215,7 +226,11 @@ def main() -> int:
                     "memory of the search, MiB": f"{memory(arm):.0f}" if limit and arm in searches else "",
                 }
             )
-    report(f"beam 4, {args.precision}, {args.checkpoint or args.size}, {len(sources)} sentences", rows, args.output)
+    report(
+        f"beam {SEARCH.beam}, {args.precision}, {args.checkpoint or args.size}, {len(sources)} sentences",
+        rows,
+        args.output,
+    )
     return 0
 
 

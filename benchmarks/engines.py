@@ -7,6 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from t2017_plugin.paper.config import TRANSLATION_SEARCH as SEARCH
+
 
 def ctranslate2_arm(
     stock: Any, dictionary: Any, sources: list[Tensor], folder: Path, limit: int, written: int | None
@@ -27,7 +29,7 @@ def ctranslate2_arm(
     lengths = {"max_decoding_length": 256}
     if written is not None:
         lengths = {"max_decoding_length": written, "min_decoding_length": written}
-    options = {"beam_size": 4, "length_penalty": 0.6, **lengths}
+    options = {"beam_size": SEARCH.beam, "length_penalty": SEARCH.alpha, **lengths}
 
     def turn() -> list[list[int]]:
         if limit:

@@ -18,6 +18,7 @@ from torch import Tensor
 from t2017_plugin.differences.small_models import make_ours, make_pairs, make_task
 from t2017_plugin.fairseq_side.generator import PaperGenerator
 from t2017_plugin.fairseq_side.training import T2017Adam, T2017AdamConfig, T2017LabelSmoothing, smoothed_cross_entropy
+from t2017_plugin.paper.config import TRANSLATION_SEARCH as SEARCH
 
 VOCABULARY = 5_000
 SIZES = {"layers": 2, "d_model": 128, "d_ff": 256, "heads": 4, "d_k": 32, "d_v": 32, "dropout": 0.0}
@@ -110,7 +111,10 @@ def hypotheses_differ(here: Any, task: Any, device: str) -> float:
     found = []
     for where in ("cpu", device):
         generator = PaperGenerator(
-            [copy.deepcopy(here).to(where).eval()], task.target_dictionary, Namespace(beam=4, lenpen=0.6, nbest=1), 5
+            [copy.deepcopy(here).to(where).eval()],
+            task.target_dictionary,
+            Namespace(beam=SEARCH.beam, lenpen=SEARCH.alpha, nbest=1),
+            5,
         )
         found.append([best[0]["tokens"].tolist() for best in generator.generate([], sample(where))])
     return float(sum(one != other for one, other in zip(*found, strict=True)))

@@ -1,4 +1,4 @@
-"""Training updates of this plugin and of stock fairseq, taking turns in one process: tokens a second and peak memory.
+"""Training updates of this plugin and of stock fairseq, taking turns in one process: tokens per second and peak memory.
 
     python -m benchmarks.train --size base
     python -m benchmarks.train --size tiny base --rounds 20 --threads 1 --output train.json --markdown train.md
@@ -163,7 +163,7 @@ def measure(size: str, args: argparse.Namespace) -> tuple[str, list[dict[str, An
         )
     vocabulary, sentences, longest = SIZES[size]
     how = f"{args.precision}{', our layers compiled' if args.compile else ''}, {args.rounds} rounds"
-    shape = f"{sentences} x {longest} positions, {tokens:,.0f} target tokens an update"
+    shape = f"{sentences} x {longest} positions, {tokens:,.0f} target tokens per update"
     return f"{size}, V = {vocabulary:,}, {shape}, {how}", rows
 
 

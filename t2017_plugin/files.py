@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import re
 import select
@@ -79,6 +80,24 @@ def whole_or_nothing(path: str | os.PathLike[str]) -> Iterator[Path]:
     finally:
         with contextlib.suppress(FileNotFoundError):
             temporary.unlink()
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a UTF-8 text file whole or not at all; its folder is made if need be.
+
+    A file that says the same already is left alone, with its time.
+    """
+    if path.is_file() and path.read_bytes() == text.encode("utf-8"):
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with whole_or_nothing(path) as temporary:
+        temporary.write_text(text, encoding="utf-8", newline="\n")
+
+
+def file_sha256(path: Path) -> str:
+    """Return a file's SHA-256 as hexadecimal digits."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 # --- Lines from stdin ---------------------------------------------------------------------------

@@ -6,7 +6,7 @@ import argparse
 import json
 from pathlib import Path
 
-from recipes.common.files import read_lines, write_whole
+from t2017_plugin.files import read_lines, write_text
 
 
 def extract(generated: Path, source: Path, output: Path) -> None:
@@ -19,7 +19,7 @@ def extract(generated: Path, source: Path, output: Path) -> None:
 
     sentences = len(read_lines(source))
     hypotheses = read_generate_log(generated, sentences)
-    write_whole(output, "".join(f"{line}\n" for line in hypotheses))
+    write_text(output, "".join(f"{line}\n" for line in hypotheses))
     print(f"{output.name}: {len(hypotheses)} hypotheses for {sentences} sentences")
 
 
@@ -34,7 +34,7 @@ def compare(one: Path, other: Path, output: Path) -> None:
         raise SystemExit(f"{one} has {len(texts[0])} lines and {other} has {len(texts[1])}; they must be equal")
     differing = [number for number, lines in enumerate(zip(*texts, strict=True), start=1) if lines[0] != lines[1]]
     facts = {"files": [one.name, other.name], "lines": len(texts[0]), "differing_lines": differing}
-    write_whole(output, json.dumps(facts) + "\n")
+    write_text(output, json.dumps(facts) + "\n")
     where = f" (the first is line {differing[0]})" if differing else ""
     print(f"{one.name} and {other.name}: {len(differing)} of {len(texts[0])} lines differ{where}")
 

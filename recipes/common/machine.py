@@ -11,7 +11,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from recipes.common.files import write_whole
+from t2017_plugin.files import write_text
 
 PACKAGES = (
     "t2017-plugin fairseq-fixed fairseq torch numpy hydra-core omegaconf sacrebleu sacremoses subword-nmt nltk"
@@ -78,7 +78,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--root", type=Path, required=True, help="the checkout")
     args = parser.parse_args(argv)
     described = describe(args.root)
-    write_whole(args.output, json.dumps(described, indent=2) + "\n")
+    write_text(args.output, json.dumps(described, indent=2) + "\n")
     print(len(described["gpus"]))
 
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from recipes.common.files import file_sha256, write_whole
+from t2017_plugin.files import file_sha256, write_text
 
 SPLITS = ("train", "valid", "test")
 
@@ -159,7 +159,7 @@ def write_with_manifest(
         splits[split] = {"pairs": len(pairs), "groups": len({pair.group for pair in pairs})}
         sides = ((source_lang, [pair.source for pair in pairs]), (target_lang, [pair.target for pair in pairs]))
         for language, lines in sides:
-            write_whole(folder / f"{split}.{language}", "".join(f"{line}\n" for line in lines))
+            write_text(folder / f"{split}.{language}", "".join(f"{line}\n" for line in lines))
             splits[split][language] = {
                 "words": sum(len(line.split()) for line in lines),
                 "sha256": file_sha256(folder / f"{split}.{language}"),
@@ -175,4 +175,4 @@ def write_with_manifest(
         "splits": splits,
         "left_out": left_out,
     }
-    write_whole(folder / "corpus.json", json.dumps(manifest, indent=2, ensure_ascii=False) + "\n")
+    write_text(folder / "corpus.json", json.dumps(manifest, indent=2, ensure_ascii=False) + "\n")

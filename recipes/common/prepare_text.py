@@ -12,8 +12,8 @@ from pathlib import Path
 
 from subword_nmt.learn_bpe import learn_bpe
 
-from recipes.common.files import read_lines, write_whole
 from recipes.common.parallel_corpus import SPLITS
+from t2017_plugin.files import read_lines, write_text
 from t2017_plugin.text.pipeline import SubwordUnits, TextPipeline, TextSettings
 
 # subword-nmt can neither learn nor read a file without merges; this one joins a character that no text has.
@@ -45,11 +45,11 @@ def prepare(corpus: Path, output: Path, languages: tuple[str, str], merges: int)
         if source != target:
             raise SystemExit(f"{corpus}: {split} has {source} lines of {languages[0]}, {target} of {languages[1]}")
     codes = learn_joint_codes([line for language in languages for line in tokenized["train", language]], merges)
-    write_whole(output / "codes", codes)
+    write_text(output / "codes", codes)
     units = SubwordUnits(output / "codes")
     for (split, language), lines in tokenized.items():
         cut = [units.apply(line) for line in lines]
-        write_whole(output / f"{split}.bpe.{language}", "".join(f"{line}\n" for line in cut))
+        write_text(output / f"{split}.bpe.{language}", "".join(f"{line}\n" for line in cut))
         print(
             f"{split}.{language}: {len(lines)} lines, {sum(len(line.split()) for line in lines)} words, "
             f"{sum(len(line.split()) for line in cut)} BPE units"

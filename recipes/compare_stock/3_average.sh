@@ -1,18 +1,13 @@
 #!/usr/bin/env bash
-# Step 3: averages the last checkpoints of one arm and seed (t2017 average).
+# Step 3: averages the last 5 checkpoints of one arm and seed.
 set -euo pipefail
-here=$(cd -P "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)
-# shellcheck source=job.sh
-source "$here/job.sh"
-ABOUT="Step 3: averages the last checkpoints of one arm and seed (t2017 average)."
-# shellcheck source=../common/finish.sh
-source "$RECIPES/common/finish.sh"
-# shellcheck source=../common/prepare.sh
-source "$RECIPES/common/prepare.sh"
-read_arm_options "$@"
+source "$(dirname "$0")/job.sh"
+read_options "$@"
 write_settings
-if [[ $KIND == training ]]; then
-    average
-else
-    take_over avg.pt steps/average.json
+if [[ $KIND == decoding ]]; then
+    take_over average.pt steps/average.json
+    exit 0
 fi
+
+arm_step average --needs "$ARM_RUN"/checkpoints/checkpoint_*_*.pt --makes "$ARM_RUN/average.pt" -- \
+    t2017 average --last 5 --output "$ARM_RUN/average.pt" "$ARM_RUN/checkpoints"

@@ -1,18 +1,26 @@
 #!/usr/bin/env bash
-# Step 4: translates the test set with the model of one arm and seed (fairseq-generate).
+# Step 4: translates the test set with the model of one arm and seed. The flags here are the paper's arm's.
 set -euo pipefail
-here=$(cd -P "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)
-# shellcheck source=job.sh
-source "$here/job.sh"
-ABOUT="Step 4: translates the test set with the model of one arm and seed (fairseq-generate)."
-# shellcheck source=../common/finish.sh
-source "$RECIPES/common/finish.sh"
-# shellcheck source=../common/prepare.sh
-source "$RECIPES/common/prepare.sh"
-# shellcheck source=../common/flags.sh
-source "$RECIPES/common/flags.sh"
-read_arm_options "$@"
-# shellcheck disable=SC2034  # used by decode; the demo shows that both commands agree
-ALSO_TRANSLATE=""
+source "$(dirname "$0")/job.sh"
+read_options "$@"
 write_settings
-decode
+OUTPUT=$ARM_RUN/decode/generate.de
+
+WRITTEN_FROM=recipes.compare_stock.arms
+FLAGS=(
+    # data, and how it is decoded
+    "$RUN/data-bin" --task t2017_translation --source-lang en --target-lang de --search paper
+    --length-penalty-form gnmt --extra-length 50
+    # search (6.1)
+    --beam 4 --lenpen 0.6
+    # batches (5.1)
+    --max-tokens 1000 --required-batch-size-multiple 1 --num-workers 0
+    # plugin, seed, log
+    --user-dir "$(t2017 user-dir)" --seed 1 --log-format simple --log-interval 50
+)
+flags_step generate generate --needs data-bin/ "$ARM_RUN/average.pt" corpus/test.en --makes "$OUTPUT" \
+    --log "$ARM_RUN/logs/generate.log" -- \
+    fairseq-generate "${FLAGS[@]}" --path "$ARM_RUN/average.pt" --gen-subset test \
+    --tokenizer moses --bpe subword_nmt --bpe-codes "$RUN/data-bin/codes" --scoring sacrebleu \
+    --then python -m recipes.common.hypotheses extract --generated "$ARM_RUN/logs/generate.log" \
+    --source "$RUN/corpus/test.en" --output "$OUTPUT"

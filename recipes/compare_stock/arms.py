@@ -15,7 +15,6 @@ from typing import Any
 
 import yaml
 
-from recipes.common.files import write_whole
 from t2017_plugin.differences.single_arms import (
     ALL,
     PAPER,
@@ -26,6 +25,7 @@ from t2017_plugin.differences.single_arms import (
     only_decoding,
 )
 from t2017_plugin.experiments.command_line import command_line
+from t2017_plugin.files import write_text
 
 CONFIGS = Path(__file__).resolve().parents[2] / "configs"
 ABOUT = {
@@ -40,8 +40,12 @@ def about(arm: str) -> str:
     return ABOUT[arm] if arm in ABOUT else f"the paper's settings but {SINGLES[arm].what}"
 
 
-def settings(arm: str, seed: int, updates: int) -> dict[str, Any]:
-    """Return the settings of one run: the arm's, with seed and length, and with validation, whose curve is wanted."""
+def settings(arm: str, seed: int, updates: int, rate: float | None = None) -> dict[str, Any]:
+    """Return the settings of one run: the arm's, with seed and length, and with validation, whose curve is wanted.
+
+    ``rate`` is the peak of the learning rate in units of the paper's formula (5.3, equation 3): 1 is
+    the paper's own, which d_model and the warm-up give. None leaves the rate of the settings files.
+    """
     paper, stock = (
         yaml.safe_load(path.read_text(encoding="utf-8"))
         for path in (CONFIGS / "demo.yaml", CONFIGS / "stock" / "demo.yaml")
@@ -50,14 +54,24 @@ def settings(arm: str, seed: int, updates: int) -> dict[str, Any]:
     content["common"]["seed"] = seed
     content["optimization"]["max_update"] = updates
     content["dataset"]["disable_validation"] = False
+    if rate is not None:
+        if content["lr_scheduler"]["_name"] == "t2017_noam":
+            content["lr_scheduler"]["noam_scale"] = rate
+        else:
+            warmup = content["lr_scheduler"]["warmup_updates"]
+            content["optimization"]["lr"] = [rate * (paper["model"]["d_model"] * warmup) ** -0.5]
     return content
 
 
-def document(arm: str, seed: int, updates: int) -> str:
+def document(arm: str, seed: int, updates: int, rate: float | None = None) -> str:
     """Return the settings file of one run."""
-    body = yaml.safe_dump(settings(arm, seed, updates), sort_keys=False, allow_unicode=True)
-    kind = "# Decoding alone: it takes over the model of the paper's arm.\n" if only_decoding(arm) else ""
-    return f"# Arm {arm}, seed {seed}: {about(arm)}.\n{kind}# Written by recipes/compare_stock/arms.py.\n{body}"
+    body = yaml.safe_dump(settings(arm, seed, updates, rate), sort_keys=False, allow_unicode=True)
+    return f"# Arm {arm}, seed {seed}: {about(arm)}.\n# Written by recipes/compare_stock/arms.py.\n{body}"
+
+
+def shown() -> str:
+    """Return the settings whose flags the numbered scripts show: the paper's arm."""
+    return document(PAPER, 1, 4000)
 
 
 def plan(arms: list[str], seeds: int, updates: int, run: Path, overrides: list[str]) -> list[str]:
@@ -81,13 +95,13 @@ def plan(arms: list[str], seeds: int, updates: int, run: Path, overrides: list[s
                         file, "train", [data, *overrides, f"checkpoint.save_dir={place / 'checkpoints'}"]
                     )
                     lines.append(shlex.join(["fairseq-train", *flags]))
-                flags = [*command_line(file, "generate", [data, *overrides]), "--path", str(place / "avg.pt")]
+                flags = [*command_line(file, "generate", [data, *overrides]), "--path", str(place / "average.pt")]
                 lines.append(shlex.join(["fairseq-generate", *flags]))
     return lines
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Print the plan or the arms' names, or write one settings file."""
+    """Print the plan or the arms' names, or write one settings file and print what the arm needs of its own."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     actions = parser.add_subparsers(dest="action", required=True)
     planning, listing, writing = (actions.add_parser(name) for name in ("plan", "names", "write"))
@@ -99,6 +113,7 @@ def main(argv: list[str] | None = None) -> int:
     writing.add_argument("--arm", required=True)
     writing.add_argument("--seed", type=int, default=1)
     writing.add_argument("--output", type=Path, required=True)
+    writing.add_argument("--rate", type=float)
     for action in (planning, writing):
         action.add_argument("--updates", type=int, default=4000)
     args = parser.parse_args(argv)
@@ -107,7 +122,8 @@ def main(argv: list[str] | None = None) -> int:
     elif args.action == "names":
         print("\n".join(arm_names(args.singles)))
     else:
-        write_whole(args.output, document(args.arm, args.seed, args.updates))
+        write_text(args.output, document(args.arm, args.seed, args.updates, args.rate))
+        print("decoding" if only_decoding(args.arm) else "training")
     return 0
 
 

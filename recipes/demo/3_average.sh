@@ -1,13 +1,8 @@
 #!/usr/bin/env bash
-# Step 3: averages the last checkpoints (t2017 average).
+# Step 3: averages the last 5 checkpoints.
 set -euo pipefail
-here=$(cd -P "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)
-# shellcheck source=job.sh
-source "$here/job.sh"
-ABOUT="Step 3: averages the last checkpoints (t2017 average)."
-# shellcheck source=../common/finish.sh
-source "$RECIPES/common/finish.sh"
-# shellcheck source=../common/prepare.sh
-source "$RECIPES/common/prepare.sh"
+source "$(dirname "$0")/../common.sh"
 read_options "$@"
-average
+
+arm_step average --needs "$ARM_RUN"/checkpoints/checkpoint_*_*.pt --makes "$ARM_RUN/average.pt" -- \
+    t2017 average --last 5 --output "$ARM_RUN/average.pt" "$ARM_RUN/checkpoints"

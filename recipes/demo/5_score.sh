@@ -1,13 +1,10 @@
 #!/usr/bin/env bash
-# Step 5: scores the translation (t2017 score: both BLEUs) and writes the report.
+# Step 5: scores the translation (both BLEUs) and writes the report.
 set -euo pipefail
-here=$(cd -P "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)
-# shellcheck source=job.sh
-source "$here/job.sh"
-ABOUT="Step 5: scores the translation (t2017 score: both BLEUs) and writes the report."
-# shellcheck source=../common/finish.sh
-source "$RECIPES/common/finish.sh"
-# shellcheck source=../common/prepare.sh
-source "$RECIPES/common/prepare.sh"
+source "$(dirname "$0")/../common.sh"
 read_options "$@"
-score
+
+arm_step score --needs "$ARM_RUN/decode/generate.de" corpus/test.de --makes "$ARM_RUN/bleu.json" \
+    --stdout "$ARM_RUN/bleu.json" -- \
+    t2017 score --target-lang de --hyp "$ARM_RUN/decode/generate.de" --ref "$RUN/corpus/test.de" --json
+python -m recipes.common.report "$RUN"

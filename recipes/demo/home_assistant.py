@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from recipes.common import parallel_corpus
-from recipes.common.files import file_sha256
 from recipes.common.parallel_corpus import Filters, Pair
+from t2017_plugin.files import file_sha256
 
 TRANSLATION = re.compile(r"homeassistant/components/([^/]+)/translations/([^/]+)\.json")
 SHARES = {"test": 0.08, "valid": 0.05}

@@ -11,7 +11,7 @@
 # shellcheck disable=SC2034  # ABOUT is printed by --help
 ABOUT="Several machines under Slurm: a task on each, in which fairseq starts a process for each GPU.
   sbatch --nodes 4 recipes/launch/slurm.sh --data-bin DATA --save-dir RUN --gpus 8
-Submit it from the checkout, with data and run on a file system that all machines see. A job that is requeued goes on
+Submit it from the checkout, with data and run on a file system that all machines see. A job that is requeued resumes
 from its last checkpoint; the plugin writes each whole or not at all."
 # Slurm runs a copy of this file from its own folder.
 launch=${SLURM_SUBMIT_DIR:-.}/recipes/launch

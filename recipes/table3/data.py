@@ -17,8 +17,8 @@ from typing import Any
 
 from fairseq.data.data_utils import load_indexed_dataset
 
-from recipes.common.files import write_whole
 from t2017_plugin.errors import UsageError
+from t2017_plugin.files import write_text
 from t2017_plugin.scoring.run import ParallelText, find_parallel_text
 from t2017_plugin.text.pipeline import TextPipeline, TextSettings
 
@@ -96,8 +96,8 @@ def take(data_bin: Path, run: Path) -> dict[str, Any]:
         content = "".join(f"{line}\n" for line in lines)
         path = run / "corpus" / f"{SUBSET}.{side}"
         if not path.exists() or path.read_text(encoding="utf-8") != content:
-            write_whole(path, content)
-    write_whole(run / "data.json", json.dumps(facts, indent=2) + "\n")
+            write_text(path, content)
+    write_text(run / "data.json", json.dumps(facts, indent=2) + "\n")
     return facts
 
 

@@ -1,13 +1,8 @@
 # shellcheck shell=bash
-# Table 3: what the numbered scripts share and fairseq's settings have no place for.
+# What the scripts of Table 3 share: their options, and the settings file of a row.
 # shellcheck disable=SC2034  # most of what is set here is used by the scripts that source this
-JOB=table3
-# shellcheck source=../common/library.sh
-source "$(dirname "${BASH_SOURCE[0]}")/../common/library.sh"
+source "$(dirname "${BASH_SOURCE[0]}")/../common.sh"
 
-# The demo's data, unless --data-bin names another; Table 3 is scored on validation and without averaging.
-SOURCE_LANG=en TARGET_LANG=de MAX_WORDS=20 BPE_MERGES=4000
-SUBSET=valid
 DEFAULT_RUN="$ROOT/runs/table3/demo, or the data's name, with _paper for --scale paper" NO_STOCK=yes
 ROW=base SCALE=small SEED=1 UPDATES="" DATA_BIN="" RUN_GIVEN=""
 
@@ -80,21 +75,22 @@ print(facts["source_lang"], facts["target_lang"], facts["data_bin"], *facts["tex
     SOURCE_LANG=${facts[0]} TARGET_LANG=${facts[1]}
     [[ -z $DATA_BIN || $DATA_BIN -ef ${facts[2]} ]] ||
         fail "$RUN was prepared for the data in ${facts[2]}; take another --run for $DATA_BIN"
-    ROW_TEXT_FLAGS=("${facts[@]:3}")
+    # What makes raw text of the model's units; the codes come last.
+    TEXT_FLAGS=("${facts[@]:3}")
+    [[ " ${TEXT_FLAGS[*]} " != *" --bpe-codes "* ]] || TEXT_FLAGS[-1]=$RUN/data-bin/${TEXT_FLAGS[-1]}
     OVERRIDES=(--set "task.source_lang=$SOURCE_LANG" --set "task.target_lang=$TARGET_LANG" "${OVERRIDES[@]}")
     asked=(--row "$ROW" --scale "$SCALE" --seed "$SEED" ${UPDATES:+--updates "$UPDATES"} "${OVERRIDES[@]}")
+    read_data_files
     if [[ $1 == write ]]; then
-        helper table3.rows write "${asked[@]}" --output "$SETTINGS" || exit
+        python -m recipes.table3.rows write "${asked[@]}" --output "$SETTINGS" || exit
     else
         [[ -f $ARM_RUN/steps/train.json ]] || fail "row $ROW is not trained; run 2_train.sh --row $ROW first"
-        helper table3.rows check "${asked[@]}" --file "$SETTINGS" || exit
+        python -m recipes.table3.rows check "${asked[@]}" --file "$SETTINGS" || exit
     fi
 }
 
-# The files that a step is judged by, instead of those of recipes/common/prepare.sh: a data-bin of another origin may have
-# no test set, or other codes.
-data_bin_files() {
-    python -c 'import json, sys
-facts = json.load(open(sys.argv[1], encoding="utf-8"))
-print(*(sys.argv[2] + "/data-bin/" + name for name in facts["files"]), sep="\n")' "$RUN/data.json" "$RUN"
+# Sets DATA to the files of the data-bin that training and validation read: one of another origin may hold others.
+read_data_files() {
+    mapfile -t DATA < <(python -c 'import json, sys
+print(*(f"data-bin/{name}" for name in json.load(open(sys.argv[1], encoding="utf-8"))["files"]), sep="\n")' "$RUN/data.json")
 }

@@ -2,7 +2,7 @@
 
     python -m recipes.table3.report runs/table3/demo
 
-Perplexity is 2 to the unsmoothed validation loss in bits a token (BPE units with EOS, the paper's "per-wordpiece") of
+Perplexity is 2 to the unsmoothed validation loss in bits per token (BPE units with EOS, the paper's "per-wordpiece") of
 the last checkpoint; both BLEUs are of its translation of the validation set; nothing is averaged.
 """
 
@@ -14,10 +14,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from recipes.common.files import write_whole
-from recipes.common.report import load
+from recipes.common.report import machine_lines
 from recipes.table3.results import SIZES, collect
 from recipes.table3.rows import BASE, ROWS, settings
+from t2017_plugin.experiments.runs import Run
+from t2017_plugin.files import write_text
+from t2017_plugin.markdown import table
 from t2017_plugin.paper.table3 import BY_NAME
 
 Row = dict[str, Any]
@@ -41,23 +43,26 @@ def what(row: Row, base: Row) -> str:
     return ", ".join(f"{name} {ours[key]}" for key, name in names.items() if ours[key] != theirs[key])
 
 
-def table(rows: list[Row], base: Row) -> list[str]:
-    """Rows that are finished, ours and the paper's side by side."""
-    lines = [
-        "| row | differs from base | PPL a token | paper's BLEU | sacreBLEU | parameters, M | paper: PPL | BLEU | M |",
-        "|---|---|---:|---:|---:|---:|---:|---:|---:|",
-    ]
+def rows_table(rows: list[Row], base: Row) -> str:
+    """Return the rows that are finished as a Markdown table, ours and the paper's side by side."""
+    heading = ["row", "differs from base", "PPL per token", "paper's BLEU", "sacreBLEU", "parameters, M"]
+    cells = []
     for row in rows:
-        experiment = ROWS[row["row"]]
-        assert experiment.printed is not None
-        size = BY_NAME[row["row"]].millions
-        mark = "" if comparable(row, base) else " *"
-        lines.append(
-            f"| {row['row']}{mark} | {what(row, base)} | {row['perplexity']:.2f} | {row['paper_bleu']['score']:.2f} "
-            f"| {row['sacrebleu']['score']:.2f} | {row['parameters'] / 1e6:.3f} | {experiment.printed[0]:.2f} "
-            f"| {experiment.printed[1]:.1f} | {size or ''} |"
+        printed = ROWS[row["row"]].printed
+        assert printed is not None
+        ours = [row["perplexity"], row["paper_bleu"]["score"], row["sacrebleu"]["score"]]
+        cells.append(
+            [
+                row["row"] if comparable(row, base) else f"{row['row']} *",
+                what(row, base),
+                *(f"{value:.2f}" for value in ours),
+                f"{row['parameters'] / 1e6:.3f}",
+                f"{printed[0]:.2f}",
+                f"{printed[1]:.1f}",
+                BY_NAME[row["row"]].millions or "",
+            ]
         )
-    return lines
+    return table([*heading, "paper: PPL", "BLEU", "M"], cells, "ll" + "r" * 7)
 
 
 def comparable(row: Row, base: Row) -> bool:
@@ -65,23 +70,19 @@ def comparable(row: Row, base: Row) -> bool:
     return "conditions" not in base or row["conditions"] == base["conditions"]
 
 
-def learning(rows: list[Row]) -> list[str]:
-    """How far each row learned: updates, tokens, first and last validation loss, speed."""
-    lines = [
-        "| row | updates | target tokens | first validation (update) | last | last / first | tokens a second |",
-        "|---|---:|---:|---:|---:|---:|---:|",
-    ]
+def learning(rows: list[Row]) -> str:
+    """Return how far each row learned: updates, tokens, first and last validation loss, speed."""
+    heading = ["row", "updates", "target tokens", "first validation (update)", "last", "last / first"]
+    cells = []
     for row in rows:
-        first, last = row["first_validation"], row["last_validation"]
-        if not first:
-            lines.append(f"| {row['row']} | {row['updates']:,} | {row['target_tokens']:,} | - | - | - | - |")
-            continue
-        lines.append(
-            f"| {row['row']} | {row['updates']:,} of {row['max_update']:,} | {row['target_tokens']:,} "
-            f"| {first['bits']:.3f} ({first['updates']:,}) | {last['bits']:.3f} | {last['bits'] / first['bits']:.2f} "
-            f"| {row['target_tokens_a_second'] or 0:,.0f} |"
-        )
-    return lines
+        first, last, seen = row["first_validation"], row["last_validation"], f"{row['target_tokens']:,}"
+        losses = ["-", "-", "-"]
+        if first:
+            bits = first["bits"], last["bits"]
+            losses = [f"{bits[0]:.3f} ({first['updates']:,})", f"{bits[1]:.3f}", f"{bits[1] / bits[0]:.2f}"]
+        updates, speed = f"{row['updates']:,} of {row['max_update']:,}", f"{row['target_tokens_a_second'] or 0:,.0f}"
+        cells.append([row["row"], updates, seen, *losses, speed])
+    return table([*heading, "tokens per second"], cells)
 
 
 def agreement(rows: list[Row], base: Row) -> str:
@@ -99,7 +100,7 @@ def agreement(rows: list[Row], base: Row) -> str:
 
 def document(run: Path, rows: list[Row]) -> str:
     """Return the whole report as Markdown."""
-    data, corpus = load(run / "data.json") or {}, load(run / "corpus" / "corpus.json") or {}
+    data, corpus = (Run(run).content(name) or {} for name in ("data.json", "corpus/corpus.json"))
     done, base = [row for row in rows if row["finished"]], base_of(rows)
     lines = [f"# Table 3 on {corpus.get('corpus', data.get('data_bin', 'own data'))}", ""]
     lines += [f"**{corpus['note']}**", ""] if corpus.get("note") else []
@@ -107,17 +108,17 @@ def document(run: Path, rows: list[Row]) -> str:
     lines += [f"- size: {scales}; seed: {', '.join(sorted({str(row['seed']) for row in rows}))}"]
     lines += [f"- validation: {data['sentences']:,} sentences; the reference is {data['reference']}"] if data else []
     lines += [
-        "- perplexity a token (BPE units with EOS) of the last checkpoint, unsmoothed; nothing averaged",
+        "- perplexity per token (BPE units with EOS) of the last checkpoint, unsmoothed; nothing averaged",
         "- the paper's columns are newstest2013, after 100,000 updates (big 300,000) at its own sizes",
         "",
-        *table(done, base),
+        rows_table(done, base),
         "",
     ]
     if not all(comparable(row, base) for row in done):
         lines += ["\\* not trained as base was (size, seed, length, batch, schedule or data): not to be compared.", ""]
     if base in done and len(done) > 1:
         lines += [agreement(done, base), ""]
-    lines += ["## How far each row learned", "", "Losses are unsmoothed, in bits a token.", "", *learning(rows), ""]
+    lines += ["## How far each row learned", "", "Losses are unsmoothed, in bits per token.", "", learning(rows), ""]
     missing = [name for name in ROWS if name not in {row["row"] for row in done}]
     lines += [f"Not finished: {', '.join(missing)}.", ""] if missing else []
     if done:
@@ -127,12 +128,7 @@ def document(run: Path, rows: list[Row]) -> str:
         ]
     machines = {json.dumps(row["machine"], sort_keys=True): row["machine"] for row in rows if row["machine"]}
     for machine in machines.values():
-        devices = ", ".join(machine["gpus"]) or f"{machine['threads']} threads of {machine['cores']} cores"
-        packages = ", ".join(f"{name} {version}" for name, version in machine["packages"].items())
-        lines.append(
-            f"- machine: {machine['processor']}, {devices}; {machine['system']}; Python {machine['python']}; "
-            f"{packages}; revision {machine['revision'] or 'unknown (no git)'}"
-        )
+        lines += machine_lines(machine)
     return "\n".join(lines) + "\n"
 
 
@@ -144,9 +140,9 @@ def main(argv: list[str] | None = None) -> int:
     rows = [row for name in ROWS if (row := collect(run, name))]
     if not rows:
         sys.exit(f"{run} holds no row that was trained; run the steps 1 to 5 first")
-    write_whole(run / "report.json", json.dumps(rows, indent=2) + "\n")
-    write_whole(run / "report.md", document(run, rows))
-    print("\n" + "\n".join(table([row for row in rows if row["finished"]], base_of(rows))))
+    write_text(run / "report.json", json.dumps(rows, indent=2) + "\n")
+    write_text(run / "report.md", document(run, rows))
+    print("\n" + rows_table([row for row in rows if row["finished"]], base_of(rows)))
     print(f"\nthe whole report: {run / 'report.md'}")
     return 0
 

@@ -7,34 +7,33 @@ from typing import Any
 
 import yaml
 
-from recipes.common.files import file_sha256
-from recipes.common.report import load
-from recipes.common.steps import settings_of
+from recipes.stamps import settings_of
 from recipes.table3.rows import SCALES, settings
 from t2017_plugin.errors import UsageError
-from t2017_plugin.experiments.logs import read_losses
+from t2017_plugin.experiments.runs import Run
+from t2017_plugin.files import file_sha256
 
 SIZES = {"layers": "N", "d_model": "d_model", "d_ff": "d_ff", "heads": "h", "d_k": "d_k", "d_v": "d_v"}
 # Each step's output must be what the next one read: nothing of another training may stand beside it.
 CHAIN = (
     ("train", "checkpoints/checkpoint_last.pt", "average"),
-    ("average", "avg.pt", "generate"),
+    ("average", "average.pt", "generate"),
     ("generate", "decode/generate.{target}", "score"),
 )
 
 
 def collect(run: Path, row: str) -> dict[str, Any] | None:
     """Return what one row's training and scoring found, or None when it has not been begun."""
-    folder = run / "rows" / row
-    if not (folder / "row.yaml").exists():
+    arm = Run(run / "rows" / row)
+    if not (arm.folder / "row.yaml").exists():
         return None
-    content = yaml.safe_load((folder / "row.yaml").read_text(encoding="utf-8"))
+    content = yaml.safe_load((arm.folder / "row.yaml").read_text(encoding="utf-8"))
     try:
-        curves = read_losses(folder / "logs" / "train.log")
+        curves = arm.log
     except UsageError:
         return None
     complete = finished(run, row)
-    bleu = load(folder / "bleu.json") if complete else None
+    bleu = arm.content("bleu.json") if complete else None
     first, last = (curves.validation[place] if curves.validation else None for place in (0, -1))
     model, seed = content["model"], content["common"]["seed"]
     scale = next((name for name in SCALES if settings(row, name, seed, None)["model"] == model), None)
@@ -56,19 +55,22 @@ def collect(run: Path, row: str) -> dict[str, Any] | None:
         "sacrebleu": bleu["sacrebleu"] if bleu else None,
         "paper_bleu": bleu["paper_bleu"] if bleu else None,
         "finished": bool(complete and last),
-        "machine": load(folder / "machine.json") or {},
+        "machine": arm.machine,
     }
 
 
 def finished(run: Path, row: str) -> bool:
     """Whether a row was trained to its end by its settings file and scored, each step on what the one before made."""
     folder = run / "rows" / row
-    stamps = {name: load(folder / "steps" / f"{name}.json") for name in ("train", "average", "generate", "score")}
-    if not all(stamps.values()):
-        return False
+    stamps = {}
+    for name in ("train", "average", "generate", "score"):
+        stamp = Run(folder).stamp(name)
+        if stamp is None:
+            return False
+        stamps[name] = stamp
     if stamps["train"]["settings_file"] != {"train": settings_of(folder / "row.yaml", "train")}:
         return False
-    target = (load(run / "data.json") or {}).get("target_lang")
+    target = (Run(run).content("data.json") or {}).get("target_lang")
     for made, file, read in CHAIN:
         place = f"rows/{row}/{file.format(target=target)}"
         if stamps[made]["outputs"].get(place) != stamps[read]["inputs"].get(place, ""):
@@ -80,7 +82,7 @@ def finished(run: Path, row: str) -> bool:
 
 def conditions(run: Path, row: str, content: dict[str, Any], scale: str | None) -> dict[str, Any]:
     """Return what must be alike for two rows to be compared; length as a part of what the size's settings say."""
-    stamp = load(run / "rows" / row / "steps" / "train.json") or {"inputs": {}}
+    stamp = Run(run / "rows" / row).stamp("train") or {"inputs": {}}
     whole = settings(row, scale, 1, None)["optimization"]["max_update"] if scale else None
     return {
         "scale": scale,

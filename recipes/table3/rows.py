@@ -22,10 +22,10 @@ from typing import Any
 
 import yaml
 
-from recipes.common.files import write_whole
 from t2017_plugin.errors import UsageError
 from t2017_plugin.experiments.command_line import command_line
 from t2017_plugin.experiments.paper_configs import EXPERIMENTS
+from t2017_plugin.files import write_text
 
 CONFIGS = Path(__file__).resolve().parents[2] / "configs"
 ROWS = {
@@ -102,6 +102,11 @@ def document(row: str, scale: str, seed: int, updates: int | None, overrides: Se
     return f"# {ROWS[row].title}, size {scale}, seed {seed}.\n# Written by recipes/table3/rows.py.\n{body}"
 
 
+def shown() -> str:
+    """Return the settings whose flags the numbered scripts show: base, small."""
+    return document(BASE, SCALES[0], 1, None)
+
+
 def plan(rows: list[str], scale: str, seed: int, updates: int | None, run: Path, overrides: list[str]) -> list[str]:
     """Return what would be run, a line a command; nothing is written but to a temporary folder."""
     lines = [f"# {len(rows)} rows of Table 3, size {scale}: each trained, and scored on validation without averaging"]
@@ -117,7 +122,9 @@ def plan(rows: list[str], scale: str, seed: int, updates: int | None, run: Path,
             lines += [
                 f"# {ROWS[row].title}",
                 shlex.join(["fairseq-train", *training]),
-                shlex.join(["fairseq-generate", *decoding, "--path", str(place / "avg.pt"), "--gen-subset", "valid"]),
+                shlex.join(
+                    ["fairseq-generate", *decoding, "--path", str(place / "average.pt"), "--gen-subset", "valid"]
+                ),
             ]
     return lines
 
@@ -157,9 +164,7 @@ def main(argv: list[str] | None = None) -> int:
         if args.action == "plan":
             print("\n".join(plan(chosen(args.rows), *how, args.run, args.set)))
         elif args.action == "write":
-            text = document(args.row, *how, args.set)
-            if not args.output.exists() or args.output.read_text(encoding="utf-8") != text:
-                write_whole(args.output, text)
+            write_text(args.output, document(args.row, *how, args.set))
         elif not same_training(args.file, settings(args.row, *how, args.set)):
             print(
                 f"{args.file.parent} was trained with other settings than this call's; give the options that "

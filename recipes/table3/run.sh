@@ -1,16 +1,13 @@
 #!/usr/bin/env bash
 # Runs rows of Table 3: the data once, then steps 2 to 5 for each row, and the table of all rows after each.
+# Killed at any point, the same call resumes it; rows can be added later. The table is FOLDER/report.md.
 set -euo pipefail
-here=$(cd -P "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)
-# shellcheck source=job.sh
-source "$here/job.sh"
-ABOUT="Runs rows of Table 3: the data once, then steps 2 to 5 for each row, and the table of all rows after each.
-Killed at any point, the same call goes on; rows can be added later. The table is FOLDER/report.md."
+source "$(dirname "$0")/job.sh"
 JOB_OPTIONS+="
 
 Not --row, but:
   --rows LIST               names between commas, a group (A to E), or all (default)
-  --minutes M               stop after so long, in the middle of a row if need be; the same call goes on where that was
+  --minutes M               stop after so long, in the middle of a row if need be; the same call resumes it
   --dry-run                 print the rows and their commands, and do nothing"
 
 # Adds the languages of a data-bin to the settings of the plan.
@@ -44,12 +41,12 @@ while (($#)); do
 done
 [[ $minutes =~ ^([0-9]+(\.[0-9]+)?)?$ ]] || wrong_call "--minutes $minutes: give a number"
 seconds=$(awk -v m="${minutes:-0}" 'BEGIN { printf "%d", m * 60 }')
-names=$(helper table3.rows names --rows "$rows") || exit 2
+names=$(python -m recipes.table3.rows names --rows "$rows") || exit 2
 mapfile -t names <<<"$names"
 if [[ -n $DRY_RUN ]]; then
     read_table3_options "${common[@]}"
     [[ -z $DATA_BIN ]] || languages_of "$DATA_BIN"
-    helper table3.rows plan --rows "$rows" --scale "$SCALE" --seed "$SEED" ${UPDATES:+--updates "$UPDATES"} --run "$RUN" \
+    python -m recipes.table3.rows plan --rows "$rows" --scale "$SCALE" --seed "$SEED" ${UPDATES:+--updates "$UPDATES"} --run "$RUN" \
         "${OVERRIDES[@]}"
     exit
 fi
@@ -69,16 +66,16 @@ in_time() {
 }
 
 time_is_up() {
-    say "the $minutes minutes are over, at $(basename "$1"); the same call goes on there"
+    say "the $minutes minutes are over, at $(basename "$1"); the same call resumes it"
     [[ ! -f $RUN/report.md ]] || say "the rows so far: $RUN/report.md"
     exit 0
 }
 
-in_time "$here/1_prepare.sh" "${common[@]}"
+in_time "$HERE/1_prepare.sh" "${common[@]}"
 for row in "${names[@]}"; do
     say "row $row"
     for script in 2_train 3_average 4_decode 5_score; do
-        in_time "$here/$script.sh" --row "$row" "${common[@]}"
+        in_time "$HERE/$script.sh" --row "$row" "${common[@]}"
     done
 done
 say "all of it took $(((SECONDS - began + 30) / 60)) minutes ($((SECONDS - began)) s)"

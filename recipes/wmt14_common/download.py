@@ -1,4 +1,4 @@
-"""Downloads the archives of WMT14, goes on where an interrupted download stopped, and checks what it has.
+"""Downloads the archives of WMT14, resumes an interrupted one, and checks what it has.
 
 A mirror (``WMT14_MIRROR``) is a folder or an address that holds the archives under their paths on the host or under
 their names alone. Archives of a folder are used where they lie. A mirror with a file ``miniature.json`` is the
@@ -18,10 +18,10 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
-from recipes.common.files import write_whole
 from recipes.wmt14_common import corpora
 from recipes.wmt14_common.corpora import Archive
 from recipes.wmt14_common.resumed_download import download
+from t2017_plugin.files import write_text
 
 MINIATURE = "miniature.json"
 
@@ -114,7 +114,7 @@ def verified(archive: Archive, path: Path, cache: Path, miniature: dict[str, Any
                 f"delete it, or {record} if the new one is right"
             )
         known = {**state, **hashes, "first_sha256": hashes["sha256"]}
-        write_whole(record, json.dumps(known, indent=2) + "\n")
+        write_text(record, json.dumps(known, indent=2) + "\n")
     if hash_value is not None and hash_name is not None and known[hash_name] != hash_value:
         record.unlink()
         raise SystemExit(
@@ -160,11 +160,11 @@ def main(argv: list[str] | None = None) -> None:
         places[archive.name] = str(path)
         print(f"{archive.name}: {found[-1]['size']:,} bytes, {found[-1]['checked']}", flush=True)
     content = {"note": miniature["note"] if miniature else None, "archives": found, "places": places}
-    write_whole(args.output, json.dumps(content, indent=2) + "\n")
+    write_text(args.output, json.dumps(content, indent=2) + "\n")
 
 
 if __name__ == "__main__":
     try:
         main()
     except KeyboardInterrupt:
-        sys.exit("interrupted; run the step again to go on from here")
+        sys.exit("interrupted; run the step again to resume")

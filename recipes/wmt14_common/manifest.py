@@ -13,8 +13,8 @@ import platform
 from pathlib import Path
 from typing import Any
 
-from recipes.common.files import file_sha256, write_whole
 from recipes.wmt14_common import corpora
+from t2017_plugin.files import file_sha256, write_text
 
 FILE_NAME = "manifest.json"
 PROGRAMS = ("sacremoses", "subword-nmt", "fairseq-fixed", "t2017-plugin")
@@ -70,8 +70,8 @@ def write(run: Path, languages: tuple[str, str], target_lang: str, settings: dic
         "versions": versions(),
     }
     text = json.dumps(content, indent=2) + "\n"
-    write_whole(run / "text" / FILE_NAME, text)
-    write_whole(run / "corpus" / "corpus.json", text)
+    write_text(run / "text" / FILE_NAME, text)
+    write_text(run / "corpus" / "corpus.json", text)
 
 
 def complete(data_bin: Path) -> None:
@@ -85,7 +85,7 @@ def complete(data_bin: Path) -> None:
         for file in sorted(data_bin.rglob("*"))
         if file.is_file() and file.name not in NOT_HASHED
     }
-    write_whole(path, json.dumps(content, indent=2) + "\n")
+    write_text(path, json.dumps(content, indent=2) + "\n")
     print(f"dictionary: {content['dictionary_tokens']:,} tokens, both languages together")
 
 

@@ -19,10 +19,10 @@ import tarfile
 from pathlib import Path
 
 from recipes.common import generated_corpus
-from recipes.common.files import file_sha256, write_whole
 from recipes.wmt14_common import corpora
 from recipes.wmt14_common.corpora import Archive
 from recipes.wmt14_common.download import MINIATURE
+from t2017_plugin.files import file_sha256, write_text
 
 NOTE = "MINIATURE of WMT14: made-up text that is no language; its scores say only that the steps work."
 # How many pairs of each kind are put into every training corpus, beside the good ones.
@@ -151,7 +151,7 @@ def main(argv: list[str] | None = None) -> None:
         write_archive(path, files)
         listed[archive.path] = {"size": path.stat().st_size, "sha256": file_sha256(path)}
         print(f"{archive.path}: {len(files)} files, {path.stat().st_size:,} bytes")
-    write_whole(args.output / MINIATURE, json.dumps({"note": NOTE, "archives": listed}, indent=2) + "\n")
+    write_text(args.output / MINIATURE, json.dumps({"note": NOTE, "archives": listed}, indent=2) + "\n")
 
 
 if __name__ == "__main__":

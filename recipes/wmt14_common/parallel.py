@@ -81,10 +81,10 @@ class Progress:
             self._say("so far, ")
 
     def end(self) -> float:
-        """Say the total and return the number a second."""
+        """Say the total and return the number per second."""
         self._say("")
         return self.done / max(time.monotonic() - self.began, 1e-9)
 
     def _say(self, so_far: str) -> None:
         speed = self.done / max(time.monotonic() - self.began, 1e-9)
-        print(f"{self.what}: {self.done:,} {self.unit} {so_far}{speed:,.0f} a second", flush=True)
+        print(f"{self.what}: {self.done:,} {self.unit} {so_far}{speed:,.0f} per second", flush=True)

@@ -1,4 +1,4 @@
-"""From the archives to the units that fairseq-preprocess reads, in steps that are done once and gone on with.
+"""From the archives to the units that fairseq-preprocess reads, in steps that are done once and resumed.
 
     archives.json -> words/CORPUS.{en,de}, corpus/{valid,test}.{en,de} -> text/codes -> text/SPLIT.bpe.{en,de}
 
@@ -10,16 +10,16 @@ from __future__ import annotations
 
 import argparse
 import json
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from recipes.common import steps
-from recipes.common.files import write_whole
+from recipes.stamps import Step
+from recipes.step import take_the_lock
 from recipes.wmt14_common import corpora, manifest
 from recipes.wmt14_common.corpora import Limits
+from t2017_plugin.files import write_text
 
 SPLITS = ("train", "valid", "test")
 
@@ -41,25 +41,7 @@ class Job:
 
     def step(self, name: str, inputs: list[Path], settings: list[str], outputs: list[Path], work: Callable) -> None:
         """Do a step unless it is done: from the same inputs and settings, its outputs as it left them."""
-        facts = argparse.Namespace(
-            base=self.run,
-            input=[str(path) for path in inputs],
-            output=[str(path) for path in outputs],
-            setting=settings,
-            settings_file=[],
-            seconds=0,
-        )
-        stamp = self.run / "steps" / f"{name}.json"
-        reason = steps.check(stamp, facts)
-        if reason is None:
-            print(f"{name}: done before, nothing has changed", flush=True)
-            return
-        print(f"{name}: {reason}", flush=True)
-        began = time.monotonic()
-        work()
-        facts.seconds = round(time.monotonic() - began)
-        steps.finish(stamp, facts)
-        print(f"{name}: done in {facts.seconds} s", flush=True)
+        Step(name, self.run, self.run, inputs, outputs, {"settings": settings}).once(work)
 
     def sides(self, folder: str, stem: str) -> list[Path]:
         """Return the two files of a text."""
@@ -123,7 +105,7 @@ def _codes(job: Job, training: list[str]) -> None:
 
         counted = units.count_words(files, job.workers)
         print(f"learning BPE from {len(counted):,} different words", flush=True)
-        write_whole(job.run / "text" / "codes", units.learn(counted, job.vocabulary))
+        write_text(job.run / "text" / "codes", units.learn(counted, job.vocabulary))
         settings = TextSettings(*job.languages, normalise_punctuation=True, bpe_codes="codes")
         settings.save(job.run / "text")
 
@@ -159,7 +141,8 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--workers", type=int, required=True, help="processes")
     args = parser.parse_args(argv)
     limits = Limits(args.max_tokens, args.max_ratio)
-    prepare(Job(args.run.resolve(), args.target_lang, limits, args.vocabulary, args.workers))
+    with take_the_lock(args.run):
+        prepare(Job(args.run.resolve(), args.target_lang, limits, args.vocabulary, args.workers))
 
 
 if __name__ == "__main__":

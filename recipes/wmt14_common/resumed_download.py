@@ -10,7 +10,7 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
-from recipes.common.files import write_whole
+from t2017_plugin.files import write_text
 
 BLOCK = 1 << 18
 SECONDS_BETWEEN_LINES = 10
@@ -19,7 +19,7 @@ SECONDS_BETWEEN_LINES = 10
 def download(places: list[str], target: Path, attempts: int = 6, patience: float = 2.0) -> None:
     """Put the file at the first of ``places`` that has it at ``target``, whole or not at all.
 
-    What has come so far is kept as ``NAME.part`` and gone on with, also by a later call, if the server says that it is
+    What has come so far is kept as ``NAME.part`` and resumed, also by a later call, if the server says that it is
     still the same file. A broken connection is tried again after ``patience`` seconds, then twice as long, and so on.
 
     Raises SystemExit when no place has it or the connection keeps breaking.
@@ -53,7 +53,7 @@ def _from(place: str, target: Path, attempts: int, patience: float) -> None:
             wait = patience * 2**attempt
             print(f"{target.name}: {reason}; trying again in {wait:g} s", flush=True)
             time.sleep(wait)
-    raise SystemExit(f"{place} cannot be downloaded ({reason}); run the step again: it goes on from what has come")
+    raise SystemExit(f"{place} cannot be downloaded ({reason}); run the step again: what has come is kept and resumed")
 
 
 def _tag(part: Path) -> Path:
@@ -84,7 +84,7 @@ def _go_on(place: str, part: Path) -> None:
         # A weak ETag does not promise the same bytes, so the time stands in for it.
         etag = answer.headers.get("ETag") or ""
         validator = etag if etag and not etag.startswith("W/") else answer.headers.get("Last-Modified")
-        write_whole(_tag(part), json.dumps({"validator": validator, "total": total}) + "\n")
+        write_text(_tag(part), json.dumps({"validator": validator, "total": total}) + "\n")
         if goes_on:
             print(f"{part.name}: going on at byte {start:,}", flush=True)
         with part.open("ab" if goes_on else "wb") as stream:

@@ -21,11 +21,11 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
-from recipes.common.files import read_lines
 from recipes.wmt14_common import units
 from recipes.wmt14_common.cleaning import Cleaner
 from recipes.wmt14_common.corpora import Limits
 from recipes.wmt14_common.parallel import PORTION
+from t2017_plugin.files import read_lines
 
 # Of each task, about: pairs, words between spaces a side, different words of both sides as tokens, merges.
 JOBS = {"de": (4_500_000, 25, 1_600_000, 32_000), "fr": (36_000_000, 28, 4_000_000, 27_000)}
@@ -62,7 +62,7 @@ def learning(words: Counter[str]) -> tuple[float, float]:
 
 
 def measure(prefix: str, target_lang: str, lines: int) -> tuple[dict[str, dict[str, float]], Counter[str]]:
-    """Lines and words a second of each step, both sides of a pair counted; and the text's words."""
+    """Lines and words per second of each step, both sides of a pair counted; and the text's words."""
     languages = ("en", target_lang)
     sides = [read_lines(Path(f"{prefix}.{language}")) for language in languages]
     pairs = [(source.encode(), target.encode()) for source, target in zip(*sides, strict=True)]

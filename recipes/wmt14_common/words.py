@@ -8,12 +8,11 @@ import os
 from collections import Counter
 from pathlib import Path
 
-from recipes.common.files import write_whole
 from recipes.wmt14_common.archives import RawPair, chosen_files, portions, raw_pairs, whole_text
 from recipes.wmt14_common.cleaning import Cleaned, Cleaner
 from recipes.wmt14_common.corpora import Corpus, Limits
 from recipes.wmt14_common.parallel import PORTION, Progress, in_order
-from t2017_plugin.files import decode_line, whole_or_nothing
+from t2017_plugin.files import decode_line, whole_or_nothing, write_text
 from t2017_plugin.scoring.texts import SUFFIXES, read_sgm
 
 
@@ -54,7 +53,7 @@ def training_corpus(
         raise SystemExit(f"{corpus.name}: no pair is left of {counts['read']}; loosen MAX_TOKENS or MAX_RATIO")
     ordered = {"read": counts.pop("read"), "kept": counts.pop("kept"), **dict(sorted(counts.items()))}
     print(f"{corpus.name}: " + ", ".join(f"{reason} {count:,}" for reason, count in ordered.items()), flush=True)
-    write_whole(folder / f"{corpus.name}.json", json.dumps(ordered, indent=2) + "\n")
+    write_text(folder / f"{corpus.name}.json", json.dumps(ordered, indent=2) + "\n")
 
 
 def newstest(corpus: Corpus, archive: Path, raw: Path, words: Path, split: str, languages: tuple[str, str]) -> None:
@@ -71,9 +70,9 @@ def newstest(corpus: Corpus, archive: Path, raw: Path, words: Path, split: str, 
         if corpus.lines is not None and len(lines) != corpus.lines:
             hint = "; 2,737 lines are the filtered set, the full one is in test-full.tgz" if len(lines) == 2737 else ""
             raise SystemExit(f"{archive}: {name} has {len(lines):,} lines, {corpus.lines:,} are expected{hint}")
-        write_whole(raw / f"{split}.{language}", "".join(f"{line}\n" for line in lines))
+        write_text(raw / f"{split}.{language}", "".join(f"{line}\n" for line in lines))
         tokens = "".join(f"{cleaner.tokenize(line, language)}\n" for line in lines)
-        write_whole(words / f"{split}.{language}", tokens)
+        write_text(words / f"{split}.{language}", tokens)
     print(f"{corpus.name}: {corpus.lines:,} lines a side, as {split}", flush=True)
 
 

@@ -1,8 +1,6 @@
 #!/usr/bin/env bash
 # Runs the five steps of this job, one after the other.
 set -euo pipefail
-here=$(cd -P "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)
-# shellcheck source=job.sh
-source "$here/job.sh"
-# shellcheck source=../wmt14_common/steps/run.sh
-source "$RECIPES/wmt14_common/steps/run.sh"
+source "$(dirname "$0")/../wmt14_common/job.sh"
+[[ " $* " != *" --dry-run "* ]] || exec bash "$HERE/1_prepare.sh" --dry-run
+run_steps "$@"

@@ -1,8 +1,39 @@
 #!/usr/bin/env bash
-# Step 2: trains with fairseq-train, by the settings of configs/.
+# Step 2: trains with fairseq-train, by the settings of configs/base.yaml (MODEL=big: configs/big_enfr.yaml).
+# Data that is not what 1_prepare.sh made is refused.
 set -euo pipefail
-here=$(cd -P "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)
-# shellcheck source=job.sh
-source "$here/job.sh"
-# shellcheck source=../wmt14_common/steps/2_train.sh
-source "$RECIPES/wmt14_common/steps/2_train.sh"
+source "$(dirname "$0")/../wmt14_common/job.sh"
+read_wmt14_options fr "$@"
+
+run python -m recipes.wmt14_common.manifest check "$RUN/data-bin"
+# The paper's 25,000 real tokens a side and update.
+[[ -z $BATCH_TOKENS ]] || fit_the_batch "$BATCH_TOKENS" en fr
+
+WRITTEN_FROM=configs/base.yaml WRITTEN_WITH=task.target_lang=fr
+FLAGS=(
+    # data, and how it is decoded
+    "$RUN/data-bin" --task t2017_translation --source-lang en --target-lang fr --search paper
+    --length-penalty-form gnmt --extra-length 50
+    # model (3, 5.4: dropout)
+    --arch t2017_base
+    # loss (5.4: label smoothing)
+    --criterion t2017_label_smoothing --label-smoothing 0.1 --smoothing-over all
+    # optimiser (5.3)
+    --optimizer t2017_adam --adam-betas '(0.9, 0.98)' --adam-eps 1e-09 --adam-epsilon-form paper
+    # learning rate (5.3, equation 3)
+    --lr-scheduler t2017_noam --warmup-updates 4000 --noam-scale 1.0
+    # length of training
+    --max-update 100000 --update-freq 1
+    # batches (5.1)
+    --max-tokens 3125 --required-batch-size-multiple 1 --num-workers 2
+    # checkpoints
+    --save-interval-updates 1500 --keep-interval-updates 5 --no-epoch-checkpoints
+    --save-dir "$ARM_RUN/checkpoints"
+    # devices (5.2)
+    --distributed-world-size 8
+    # plugin, seed, log
+    --user-dir "$(t2017 user-dir)" --seed 1 --fp16 --log-format simple --log-interval 100
+)
+flags_step train train --needs data-bin/ --makes "$ARM_RUN/checkpoints/checkpoint_last.pt" --training \
+    ${PROCESSES:+--processes "$PROCESSES"} -- \
+    fairseq-train "${FLAGS[@]}"

@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
-# Step 3: averages the last 5 (base) or 20 (big) checkpoints with t2017 average.
+# Step 3: averages the last 5 checkpoints (MODEL=big: the last 20), as section 6.1 says.
 set -euo pipefail
-here=$(cd -P "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)
-# shellcheck source=job.sh
-source "$here/job.sh"
-# shellcheck source=../wmt14_common/steps/3_average.sh
-source "$RECIPES/wmt14_common/steps/3_average.sh"
+source "$(dirname "$0")/../wmt14_common/job.sh"
+read_wmt14_options fr "$@"
+LAST=5
+[[ $MODEL == base ]] || LAST=20
+
+arm_step average --needs "$ARM_RUN"/checkpoints/checkpoint_*_*.pt --makes "$ARM_RUN/average.pt" -- \
+    t2017 average --last "$LAST" --output "$ARM_RUN/average.pt" "$ARM_RUN/checkpoints"

@@ -1,8 +1,11 @@
 #!/usr/bin/env bash
-# Step 5: scores the translation (t2017 score: sacreBLEU and the paper's BLEU) and writes the report.
+# Step 5: scores the translation (sacreBLEU and the paper's BLEU) and writes the report.
 set -euo pipefail
-here=$(cd -P "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)
-# shellcheck source=job.sh
-source "$here/job.sh"
-# shellcheck source=../wmt14_common/steps/5_score.sh
-source "$RECIPES/wmt14_common/steps/5_score.sh"
+source "$(dirname "$0")/../wmt14_common/job.sh"
+read_wmt14_options fr "$@"
+
+arm_step score --needs "$ARM_RUN/decode/generate.fr" corpus/test.fr --makes "$ARM_RUN/bleu.json" \
+    --stdout "$ARM_RUN/bleu.json" -- \
+    t2017 score --target-lang fr --hyp "$ARM_RUN/decode/generate.fr" --ref "$RUN/corpus/test.fr" \
+    --expect-lines 3003 --normalise-punctuation --json
+python -m recipes.common.report "$RUN"

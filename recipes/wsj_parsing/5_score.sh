@@ -1,12 +1,10 @@
 #!/usr/bin/env bash
-# Step 5: scores the trees as EVALB does (t2017 trees score), beside a right-branching baseline, and writes the report.
+# Step 5: scores the trees as EVALB does, beside a right-branching baseline, and writes the report.
 set -euo pipefail
-here=$(cd -P "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)
-# shellcheck source=job.sh
-source "$here/job.sh"
-# shellcheck disable=SC2034  # printed by --help
-ABOUT="Step 5: scores the trees as EVALB does (t2017 trees score), beside a right-branching baseline, and writes the report."
-# shellcheck source=finish.sh
-source "$here/finish.sh"
+source "$(dirname "$0")/job.sh"
 read_options "$@"
-score_trees
+
+arm_step score --needs "$ARM_RUN/decode/test.trees" corpus/test.gold --makes "$ARM_RUN/evalb.json" \
+    --stdout "$ARM_RUN/evalb.json" -- \
+    t2017 trees score --gold "$RUN/corpus/test.gold" --test "$ARM_RUN/decode/test.trees" --baseline --json
+python -m recipes.wsj_parsing.report "$RUN"

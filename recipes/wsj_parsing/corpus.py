@@ -14,15 +14,13 @@ from pathlib import Path
 from nltk.tree import Tree
 
 from recipes.common import parallel_corpus
-from recipes.common.files import write_whole
 from recipes.common.parallel_corpus import SPLITS, Pair, SplitCorpus
 from recipes.wsj_parsing import grammar
-from recipes.wsj_parsing.splits import split_files
+from recipes.wsj_parsing.splits import SILVER, split_files
+from t2017_plugin.files import write_text
 from t2017_plugin.parsing.linearisation import linearise
 from t2017_plugin.parsing.symbols import FORMS
 from t2017_plugin.parsing.trees import clean, one_line, read_trees, treebank_files, words
-
-SILVER = "train1"
 
 
 def add(
@@ -78,7 +76,7 @@ def main(argv: list[str] | None = None) -> None:
     if "note" in origin:
         print(origin["note"])
     for split in ("valid", "test"):
-        write_whole(args.output / f"{split}.gold", "".join(f"{one_line(tree)}\n" for tree in gold.get(split, [])))
+        write_text(args.output / f"{split}.gold", "".join(f"{one_line(tree)}\n" for tree in gold.get(split, [])))
     parallel_corpus.write_with_manifest(corpus, args.output, "words", "tree", origin)
 
 

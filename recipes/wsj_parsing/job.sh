@@ -1,13 +1,9 @@
 # shellcheck shell=bash
-# Parsing: what the numbered scripts share and fairseq's settings have no place for.
+# What the scripts of parsing share: their options.
 # shellcheck disable=SC2034  # most of what is set here is used by the scripts that source this
-JOB=wsj_parsing
-# shellcheck source=../common/library.sh
-source "$(dirname "${BASH_SOURCE[0]}")/../common/library.sh"
+source "$(dirname "${BASH_SOURCE[0]}")/../common.sh"
 
-SOURCE_LANG=words TARGET_LANG=tree LAST=5
-TREEBANK="" SCALE="" SILVER="" GOLD_COPIES=1 FORM=t2t
-declare -A FILES=([train]="" [valid]="" [test]="")
+NO_STOCK=yes TREEBANK="" SCALE="" SILVER="" GOLD_COPIES=1 FORM=t2t FILES=()
 
 JOB_OPTIONS="
   --treebank FOLDER         the Penn Treebank's wsj_NNNN.mrg files, below it anywhere: the LDC's corpus (sections 2-21,
@@ -34,7 +30,7 @@ job_option() {
         --scale) SCALE=$2 ;;
         --gold-copies) GOLD_COPIES=$2 ;;
         --form) FORM=$2 ;;
-        *-files) FILES[$(expr "$1" : '--\(.*\)-files')]=$2 ;;
+        *-files) FILES+=("$1" "$2") ;;
     esac
 }
 
@@ -42,13 +38,12 @@ absolute() {
     (cd "$(dirname "$1")" && printf '%s/%s' "$PWD" "$(basename "$1")")
 }
 
-# After read_options: the settings file, the size of the source vocabulary, and what was asked for.
+# Called by read_options: the settings file, the size of the source vocabulary, and what was asked for.
 job_settings() {
     SCALE=${SCALE:-$([[ -n $TREEBANK ]] && echo paper || echo small)}
-    # A vocabulary of about 16K units for the treebank alone, 32K with silver trees (section 6.3).
     case $SCALE in
-        paper) SETTINGS=$ROOT/configs/parsing.yaml SOURCE_MERGES=$([[ -n $SILVER ]] && echo 32000 || echo 16000) ;;
-        small) SETTINGS=$ROOT/configs/parsing_small.yaml SOURCE_MERGES=2000 ;;
+        paper) SETTINGS=$ROOT/configs/parsing.yaml MERGES=$([[ -n $SILVER ]] && echo 32000 || echo 16000) ;;
+        small) SETTINGS=$ROOT/configs/parsing_small.yaml MERGES=2000 ;;
         *) wrong_call "--scale $SCALE: it can be paper or small" ;;
     esac
     [[ $GOLD_COPIES =~ ^[1-9][0-9]*$ ]] || wrong_call "--gold-copies $GOLD_COPIES: give a number from 1"
@@ -61,8 +56,4 @@ paper_size_needs_a_gpu() {
     [[ $SCALE == paper && " ${OVERRIDES[*]} " != *" common.fp16=false "* ]] || return 0
     python -c 'import sys, torch; sys.exit(not torch.cuda.is_available())' ||
         fail "the paper's size needs a GPU; without one take --scale small, or --set common.fp16=false and much time"
-}
-
-splits() {
-    printf '%s\n' train ${SILVER:+train1} valid test
 }

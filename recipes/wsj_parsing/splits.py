@@ -8,6 +8,9 @@ from typing import NamedTuple
 
 from recipes.common.parallel_corpus import SPLITS
 
+# What fairseq calls a second training set.
+SILVER = "train1"
+
 NAME = re.compile(r"wsj_(\d{4})\.mrg")
 RANGE = re.compile(r"(\d{4})-(\d{4})")
 

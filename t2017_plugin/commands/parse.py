@@ -24,8 +24,8 @@ The search is the paper's (section 6.3): beam {PARSING_SEARCH.beam}, length pena
 """
 EPILOG = """\
 examples:
-  t2017 parse --checkpoint avg.pt --data-bin data-bin < sentences > trees
-  echo "The cat sat on the mat ." | t2017 parse --checkpoint avg.pt --data-bin data-bin
+  t2017 parse --checkpoint average.pt --data-bin data-bin < sentences > trees
+  echo "The cat sat on the mat ." | t2017 parse --checkpoint average.pt --data-bin data-bin
 """
 
 

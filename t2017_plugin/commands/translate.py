@@ -126,7 +126,7 @@ class Progress:
             return
         self.last_line = now
         speed = done / max(now - self.start, 1e-9)
-        print(f"{self.what} {done:,} of {self.total:,} lines ({speed:.1f} a second)", file=sys.stderr)
+        print(f"{self.what} {done:,} of {self.total:,} lines ({speed:.1f} per second)", file=sys.stderr)
 
     def _draw(self, done: int) -> None:
         from tqdm import tqdm

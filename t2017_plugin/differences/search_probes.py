@@ -9,14 +9,16 @@ from torch import Tensor
 
 from t2017_plugin.differences.small_models import Measured, make_ours, make_pairs, make_task
 from t2017_plugin.fairseq_side.generator import PaperGenerator
+from t2017_plugin.paper.config import TRANSLATION_SEARCH as SEARCH
 from t2017_plugin.paper.search import length_penalty
 
 
 def penalty() -> Measured:
     """Ranks hypotheses of all lengths up to 40 by both penalties with the same alpha."""
+    alpha = SEARCH.alpha
     pairs: dict[str, list[float]] = {"gnmt": [], "power": []}
     for form, scores in pairs.items():
-        scores.extend([-4.0 / length_penalty(5, 0.6, form), -5.6 / length_penalty(10, 0.6, form)])
+        scores.extend([-4.0 / length_penalty(5, alpha, form), -5.6 / length_penalty(10, alpha, form)])
     flips = total = 0
     for one in range(2, 41):
         for other in range(one + 1, 41):
@@ -24,7 +26,7 @@ def penalty() -> Measured:
             for cost in (0.16, 0.2, 0.25, 0.3, 0.4):
                 low, high = -0.8 * one, -0.8 * one - cost * (other - one)
                 ranks = {
-                    form: low / length_penalty(one, 0.6, form) > high / length_penalty(other, 0.6, form)
+                    form: low / length_penalty(one, alpha, form) > high / length_penalty(other, alpha, form)
                     for form in ("gnmt", "power")
                 }
                 flips += ranks["gnmt"] != ranks["power"]
@@ -39,10 +41,12 @@ def penalty() -> Measured:
 
 def _generators(model: Any, alpha: float, form: str = "gnmt", min_len: int = -1) -> dict[str, Any]:
     dictionary = make_task().target_dictionary
-    settings = Namespace(beam=4, lenpen=alpha, min_len=min_len)
+    settings = Namespace(beam=SEARCH.beam, lenpen=alpha, min_len=min_len)
     return {
         "here": PaperGenerator([model], dictionary, settings, extra_length=10, form=form),
-        "stock": SequenceGenerator([model], dictionary, beam_size=4, max_len_a=1, max_len_b=10, len_penalty=alpha),
+        "stock": SequenceGenerator(
+            [model], dictionary, beam_size=SEARCH.beam, max_len_a=1, max_len_b=10, len_penalty=alpha
+        ),
     }
 
 
@@ -75,7 +79,7 @@ def length_limit() -> Measured:
         model.decoder.output.weight[2] -= 1.0
     source, _, _ = make_pairs([3, 11])
     lengths = {}
-    for name, generator in _generators(model, 0.6).items():
+    for name, generator in _generators(model, SEARCH.alpha).items():
         alone, beside = _best(generator, source[:1, :3])[0], _best(generator, source)[0]
         lengths[name] = (len(alone), len(beside))
     return (
@@ -93,7 +97,7 @@ def batch_dependence() -> Measured:
         source, lengths, _ = make_pairs([3, 4, 5, 6, 12], seed=seed)
         model = _random_model(seed)
         total += len(source)
-        for name, generator in _generators(model, 0.6).items():
+        for name, generator in _generators(model, SEARCH.alpha).items():
             together = _best(generator, source)
             alone = [
                 _best(generator, row[:length].unsqueeze(0))[0] for row, length in zip(source, lengths, strict=True)

@@ -9,6 +9,7 @@ sign. A test fails when a file is not what this module writes.
 
 import argparse
 import sys
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -175,11 +176,11 @@ def text(name: str, experiment: Experiment) -> str:
         f"optimization.update_freq=[{training.gpus}/G]; on a CPU also common.fp16=false common.cpu=true.",
         "",
         "Launch, in the checkout:",
-        f"  {HYDRA.format(folder=folder, name=file)}",
+        *f"  {HYDRA.format(folder=folder, name=file)}".replace(" task.data", " \\\n      task.data").split("\n"),
         "",
         f"Same as --arch {experiment.architecture}. Written by t2017_plugin/experiments/paper_configs.py.",
     ]
-    lines = [f"# {line}".rstrip() for line in header]
+    lines = [f"# {part}".rstrip() for line in header for part in textwrap.wrap(line, 98) or [""]]
     body = yaml.dump(content(experiment), Dumper=Dumper, sort_keys=False, width=110)
     return "\n".join(lines) + "\n" + body
 

@@ -14,7 +14,6 @@ share.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from collections.abc import Iterable, Sequence
@@ -26,7 +25,7 @@ from typing import Any
 from t2017_plugin.errors import UsageError
 from t2017_plugin.experiments.logs import TrainingLog, read_losses
 from t2017_plugin.experiments.settings_files import ASSIGNMENT, flat_settings
-from t2017_plugin.files import read_lines
+from t2017_plugin.files import file_sha256, read_lines
 
 SEED = "common.seed"
 # Decoding has its own say in these sections.
@@ -256,9 +255,3 @@ def read_json(path: Path) -> dict[str, Any] | None:
     if not isinstance(content, dict):
         raise UsageError(f"{path} holds no JSON object; run the step that writes it again")
     return content
-
-
-def file_sha256(path: Path) -> str:
-    """Return a file's SHA-256 as hexadecimal digits."""
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()

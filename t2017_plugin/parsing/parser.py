@@ -1,7 +1,7 @@
 """Sentences in, trees out: a trained parsing model with the search of section 6.3.
 
     from t2017_plugin.parsing.parser import Parser
-    Parser.load("avg.pt", data_bin="data-bin").parse(["The cat sat ."])
+    Parser.load("average.pt", data_bin="data-bin").parse(["The cat sat ."])
 
 Every sentence gives exactly one tree with its words, in order; one without words gives None.
 """

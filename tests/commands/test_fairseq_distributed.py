@@ -45,7 +45,7 @@ def assert_near(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) ->
 
 @pytest.fixture(scope="module")
 def alone(corpus: Corpus, tmp_path_factory: pytest.TempPathFactory) -> dict[str, torch.Tensor]:
-    """One process that takes two batches an update."""
+    """One process that takes two batches per update."""
     folder = tmp_path_factory.mktemp("alone")
     more = ("--update-freq", 2, "--disable-validation")
     outcome = run_here("train", *training(corpus.data_bin, folder, *UPDATES, *more))

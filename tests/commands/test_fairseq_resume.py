@@ -1,4 +1,4 @@
-"""A run that was stopped and gone on with is the run that was not: bit for bit on a CPU."""
+"""A run that was stopped and resumed is the run that was not: bit for bit on a CPU."""
 
 from pathlib import Path
 from typing import Any

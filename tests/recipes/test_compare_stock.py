@@ -1,6 +1,5 @@
-"""The dry parts of the comparison's recipe: its plan, wrong calls, memory of a command, order of arms."""
+"""The dry parts of the comparison's recipe: its plan, wrong calls, order of arms."""
 
-import json
 import os
 import subprocess
 import sys
@@ -13,7 +12,6 @@ from t2017_plugin.differences.single_arms import SINGLES
 
 ROOT = Path(__file__).resolve().parents[2]
 RECIPE = ROOT / "recipes" / "compare_stock"
-PEAK_MEMORY = ROOT / "recipes" / "common" / "peak_memory.py"
 pytestmark = pytest.mark.recipes
 
 
@@ -83,18 +81,3 @@ def test_an_arm_of_the_search_needs_the_papers_training(tmp_path: Path) -> None:
     written = settings.stat().st_mtime_ns
     assert call("3_average.sh", "--run", tmp_path, "--arm", "search", "--seed", 2).returncode == 0
     assert settings.stat().st_mtime_ns == written  # made once
-
-
-def test_memory_of_a_command(tmp_path: Path) -> None:
-    output = tmp_path / "memory.json"
-
-    def measure(code: str) -> int:
-        command = [sys.executable, str(PEAK_MEMORY), "--output", str(output), "--", sys.executable, "-c", code]
-        return subprocess.run(command, check=False).returncode
-
-    assert measure("import sys; x = bytes([1]) * 100_000_000; sys.exit(3)") == 3
-    peak = json.loads(output.read_text(encoding="utf-8"))["peak_resident_bytes"]
-    assert 100e6 < peak < 160e6  # the bytes and an interpreter
-    assert measure("pass") == 0  # a later session with less
-    assert json.loads(output.read_text(encoding="utf-8"))["peak_resident_bytes"] == peak
-    assert measure("import os, signal; os.kill(os.getpid(), signal.SIGTERM)") == 128 + 15

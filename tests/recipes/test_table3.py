@@ -110,7 +110,7 @@ def test_rows_to_the_table(finished: Path) -> None:
     assert rows["base"]["parameters"] == rows["d_ls2"]["parameters"]
     # Nothing is averaged.
     log = (finished / "rows" / "base" / "logs" / "generate.log").read_text(encoding="utf-8")
-    assert "avg.pt" in log and "valid" in log
+    assert "average.pt" in log and "valid" in log
     report = (finished / "report.md").read_text(encoding="utf-8")
     assert "GENERATED CORPUS" in report and "| d_ls2 | eps_ls 0.2 |" in report and "Not finished: a_h1" in report
     hypotheses = (finished / "rows" / "base" / "decode" / "generate.de").read_text(encoding="utf-8").splitlines()
@@ -156,12 +156,12 @@ def test_ending_the_call_or_its_time_ends_what_it_runs(finished: Path) -> None:
     assert still_training(finished) != ""
     process.terminate()
     output = process.communicate(timeout=60)[0]
-    assert process.returncode == 130 and "interrupted; the same call goes on there" in output
+    assert process.returncode == 130 and "interrupted; the same call resumes it" in output
     assert still_training(finished) == ""
     in_time = call(RECIPE / "run.sh", *command[2:], "--minutes", "0.5")
     assert in_time.returncode == 0, in_time.stdout[-3000:] + in_time.stderr[-3000:]
-    assert "training goes on from" in in_time.stdout
-    assert "the 0.5 minutes are over, at 2_train.sh; the same call goes on there" in in_time.stdout
+    assert "training resumes from" in in_time.stdout
+    assert "the 0.5 minutes are over, at 2_train.sh; the same call resumes it" in in_time.stdout
     assert still_training(finished) == ""
 
 

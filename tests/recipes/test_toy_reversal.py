@@ -1,4 +1,4 @@
-"""The recipes' own scripts from nothing to a score, on the toy: killed, gone on with, run again, with two processes."""
+"""The recipes' own scripts from nothing to a score, on the toy: killed, resumed, run again, with two processes."""
 
 import json
 import os
@@ -65,9 +65,9 @@ def finished(prepared: Path) -> tuple[Path, str]:
     return prepared, call("run.sh", prepared)
 
 
-def test_killed_training_is_gone_on_with(finished: tuple[Path, str]) -> None:
+def test_killed_training_is_resumed(finished: tuple[Path, str]) -> None:
     run, printed = finished
-    assert "training goes on from checkpoint_" in printed
+    assert "training resumes from checkpoint_" in printed
     log = (run / "t2017" / "logs" / "train.log").read_text(encoding="utf-8")
     assert log.count("Loaded checkpoint") == 1
     assert "Stopping training due to num_updates: 400 >= max_update: 400" in log

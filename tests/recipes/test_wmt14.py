@@ -101,7 +101,7 @@ def test_english_german_base_goes_from_archives_to_both_scores(german: tuple[Pat
     # Eight devices' batches in one process, and without a GPU in float32.
     assert "each of 1 gets --update-freq 8" in printed
     command = next(line for line in printed.splitlines() if line.startswith("+ fairseq-train"))
-    assert command.endswith("train.log 2>&1") and "--fp16" not in command
+    assert command.endswith("train.log' 2>&1") and "--fp16" not in command
     assert " --update-freq 8 --distributed-world-size 1 " in command
 
 

@@ -5,19 +5,17 @@ from pathlib import Path
 
 import pytest
 
+from recipes.training import share_of_the_batch
+
 ROOT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.unit
 
 
 def shared(processes: int, world: int | None, update_freq: int, max_tokens: int) -> dict[str, int]:
-    """The flags that train.sh adds for a number of processes."""
-    flags = f"--update-freq {update_freq} --max-tokens {max_tokens}"
+    """The flags that are added for a number of processes."""
+    flags = f"fairseq-train data --update-freq {update_freq} --max-tokens {max_tokens}"
     flags += f" --distributed-world-size {world}" if world else ""
-    script = (
-        f'say() {{ :; }}; source recipes/common/train.sh; share_the_batch {processes} {flags}; echo "${{SHARE[@]}}"'
-    )
-    outcome = subprocess.run(["bash", "-euc", script], cwd=ROOT, capture_output=True, text=True, check=True)
-    words = outcome.stdout.split()
+    words = share_of_the_batch(flags.split(), processes)
     return {name: int(value) for name, value in zip(words[::2], words[1::2], strict=True)}
 
 
@@ -41,19 +39,13 @@ def test_settings_for_one_process_are_shared_too() -> None:
     assert shared(2, world=None, update_freq=1, max_tokens=1000)["--max-tokens"] == 500
 
 
-def test_fp16_is_left_out_where_there_is_no_gpu() -> None:
-    script = 'say() { :; }; source recipes/common/train.sh; without_fp16 a --fp16 "b c"; printf "%s|" "${KEPT[@]}"'
-    outcome = subprocess.run(["bash", "-euc", script], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert outcome.stdout == "a|b c|"
-
-
 @pytest.mark.parametrize(
     ("model", "seconds", "updates"), [("base", "", 1500), ("big", "", 600), ("base", "0.1", 6000), ("big", "700", 1)]
 )
 def test_checkpoints_every_ten_minutes(model: str, seconds: str, updates: int) -> None:
     """At the paper's speed that is what the settings files say."""
     settings = f"MODEL={model} CHECKPOINT_MINUTES=10 SECONDS_AN_UPDATE={seconds}"
-    script = f"ROOT=$PWD; {settings}; source recipes/wmt14_common/job.sh; updates_in_minutes"
+    script = f"{settings}; source recipes/wmt14_common/job.sh; updates_in_minutes"
     outcome = subprocess.run(["bash", "-euc", script], cwd=ROOT, capture_output=True, text=True, check=True)
     assert int(outcome.stdout) == updates
     if not seconds:

@@ -29,7 +29,7 @@ def log_of(tmp_path, lines):
 
 def test_losses_over_updates_and_time(tmp_path):
     curves = log_of(tmp_path, log(nll=2.0, wps=9000.0))
-    # 50 updates of 900 tokens at 9,000 tokens a second take 5 seconds.
+    # 50 updates of 900 tokens at 9,000 tokens per second take 5 seconds.
     assert curves.training == [Point(50, 5, 5.0), Point(100, 10, 4.0), Point(150, 15, 3.0), Point(200, 20, 2.0)]
     assert curves.validation == [Point(100, 10, 4.5), Point(200, 20, 2.5)]
     assert curves.tokens_per_second == 9000 and curves.tokens_per_update == 900

@@ -10,12 +10,13 @@ pytestmark = pytest.mark.unit
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted(
     path.relative_to(ROOT)
-    for pattern in ("*.md", "docs/**/*.md", "recipes/*/*.md", "tests/assets/**/*.md")
+    for pattern in ("*.md", "docs/**/*.md", "recipes/*/*.md", "tests/assets/**/*.md", "tests/golden/**/*.md")
     for path in ROOT.glob(pattern)
 )
 # Said otherwise in plain English: per update, per token, resumed, why it is faster, reports.
 IDIOMS = (
-    "tokens an update|bits a (target )?token|tokens a second|gone on with|goes on with|tells of|what brought it"
+    "tokens an update|bits a (target )?token|tokens a second|gone on with|goes on (with|in)"
+    "|(goes|gone|went) on from|tells of|what brought it"
     "|tokens a side|batches an update|once a sentence|told on"
 )
 FOLDERS = ("t2017_plugin/", "recipes/", "configs/", "docs/", "tests/", "benchmarks/")

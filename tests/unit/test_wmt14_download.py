@@ -1,4 +1,4 @@
-"""Downloads of the WMT14 recipes: gone on with, checked, and listed without one byte being fetched."""
+"""Downloads of the WMT14 recipes: resumed, checked, and listed without one byte being fetched."""
 
 import hashlib
 import json
@@ -78,7 +78,7 @@ def test_a_broken_download_goes_on_where_it_stopped(server, tmp_path, capsys):
 def test_a_later_call_goes_on_too_unless_the_file_is_another_one(server, tmp_path):
     target, place = tmp_path / "a.tgz", f"{server.address}/wmt13/a.tgz"
     server.breaks = [400_000]
-    with pytest.raises(SystemExit, match="goes on from what has come"):
+    with pytest.raises(SystemExit, match="what has come is kept and resumed"):
         fetch([place], target, attempts=1)
     assert not target.exists() and (tmp_path / "a.tgz.part").stat().st_size == 400_000
     server.files["/wmt13/a.tgz"] = CONTENT[::-1]

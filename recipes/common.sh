@@ -9,7 +9,11 @@ ROOT=$(cd -P "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
 RECIPES=$ROOT/recipes
 HERE=$(cd -P "$(dirname "$0")" && pwd -P)
 JOB=$(basename "$HERE")
-export PYTHONPATH=$ROOT${PYTHONPATH:+:$PYTHONPATH}
+# This checkout's code, wherever the caller stands: without SAFEPATH Python looks in the current folder first.
+export PYTHONPATH=$ROOT${PYTHONPATH:+:$PYTHONPATH} PYTHONSAFEPATH=1
+# One thread for each process: where other work runs, several wait for each other by spinning, and training was
+# seen twenty times slower. The number of threads also changes the last digits of every sum, and so the run.
+export OMP_NUM_THREADS=${OMP_NUM_THREADS:-1}
 
 say() { printf '[%s] %s\n' "$JOB" "$*"; }
 

@@ -159,8 +159,6 @@ def train_on_cpus(command: Sequence[str], processes: int, log: Path) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         address = f"tcp://127.0.0.1:{free.getsockname()[1]}"
-    threads = -(-(os.cpu_count() or 1) // processes)
-    os.environ.setdefault("OMP_NUM_THREADS", str(threads))
     words = [*command, "--cpu", "--distributed-world-size", str(processes), "--distributed-init-method", address]
     words += ["--distributed-backend", "gloo", "--distributed-no-spawn", "--ddp-backend", "legacy_ddp"]
     logs = [log, *(log.with_name(f"{log.name}.rank{rank}") for rank in range(1, processes))]

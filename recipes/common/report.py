@@ -11,14 +11,17 @@ import json
 from pathlib import Path
 from typing import Any
 
+from recipes.wmt14_common.published import verdicts
 from t2017_plugin.experiments.logs import read_losses
 from t2017_plugin.experiments.runs import Run
-from t2017_plugin.files import write_text
+from t2017_plugin.files import read_lines, write_text
 from t2017_plugin.markdown import table
 
 ARMS = {"t2017": "t2017_plugin", "stock": "stock fairseq", "base": "base", "big": "big"}
 PREPARATION = ("fetch", "corpus", "text", "data-bin")
 STEPS = ("train", "average", "generate", "translate", "score")
+# The sentences that a report shows, counted from 1: chosen before any was seen.
+SAMPLES = (100, 500, 900)
 
 
 def seconds_of(job: Run, arm: Run, steps: tuple[str, ...]) -> dict[str, int]:
@@ -41,6 +44,8 @@ def collect(job: Run, name: str) -> dict[str, Any]:
         "sacrebleu": bleu["sacrebleu"],
         "paper_bleu": bleu["paper_bleu"],
         "paper_bleu_normalised": bleu.get("paper_bleu_normalised"),
+        "paper_bleu_authors_reference": bleu.get("paper_bleu_authors_reference"),
+        "target_lang": bleu.get("target_lang"),
         "chrf2": bleu.get("chrf2"),
         "sentences": bleu["sentences"],
         "training": read_losses(arm.folder / "logs" / "train.log").summary(),
@@ -63,6 +68,7 @@ def arms_table(arms: list[dict[str, Any]]) -> str:
         ("sacreBLEU", score("sacrebleu")),
         ("paper's BLEU (tokens, compounds split)", score("paper_bleu")),
         ("the same, punctuation of both sides normalised", score("paper_bleu_normalised")),
+        ("the same, against the authors' reference", score("paper_bleu_authors_reference")),
         ("test sentences", [f"{arm['sentences']:,}" for arm in arms]),
         ("updates", training("updates", ",")),
         ("target tokens per update", training("target_tokens_an_update", ",.1f")),
@@ -110,7 +116,59 @@ def document(job: Run, arms: list[dict[str, Any]]) -> str:
             lines.append(f"- fairseq-generate and t2017 translate differ in {differing} of {arm['sentences']} lines")
         lines.append("- seconds: " + ", ".join(f"{step} {seconds}" for step, seconds in arm["seconds"].items()))
         lines += [*machine_lines(arm["machine"]), ""]
-    return "\n".join(lines)
+    return "\n".join([*lines, *ending(job, arms)])
+
+
+def samples(job: Run, arms: list[dict[str, Any]]) -> list[str]:
+    """Return some sentences with their references and translations, as lines of Markdown; [] where texts are gone."""
+    source, target = sides(job)
+    texts = {"source": job.folder / "corpus" / f"test.{source}", "reference": job.folder / "corpus" / f"test.{target}"}
+    for name, arm in zip(names_of(job), arms, strict=True):
+        texts[arm["arm"]] = job.folder / name / "decode" / f"generate.{target}"
+    if not all(path.is_file() for path in texts.values()):
+        return []
+    sentences = {name: read_lines(path) for name, path in texts.items()}
+    lines = ["## Some translations", ""]
+    for number in SAMPLES:
+        if number <= len(sentences["source"]):
+            shown = [(name, text[number - 1] or "(nothing)") for name, text in sentences.items()]
+            lines += [table([f"line {number} of test", ""], shown, "ll"), ""]
+    return lines
+
+
+def ending(job: Run, arms: list[dict[str, Any]]) -> list[str]:
+    """Return the end of a report: translations, curves, published figures, and what one may do next."""
+    lines = samples(job, arms)
+    if (job.folder / "curves.png").is_file():
+        lines += ["## Curves", "", "![loss, learning rate, gradient norm, speed](curves.png)", ""]
+    for arm in arms:
+        lines += [f"- {arm['arm']}: {verdict}" for verdict in verdicts(arm)]
+    name, (source, target) = names_of(job)[0], sides(job)
+    checkpoint, data = job.folder / name / "average.pt", job.folder / "data-bin"
+    return [
+        *lines,
+        "## What next",
+        "",
+        "Translate a text of your own, look at the curves, or score another translation:",
+        "",
+        "```",
+        f"t2017 translate --checkpoint {checkpoint} --data-bin {data} <text.{source} >text.{target}",
+        f"t2017 plot {job.folder}",
+        f"t2017 score --target-lang {target} --hyp text.{target} --ref reference.{target}",
+        "```",
+        "",
+    ]
+
+
+def names_of(job: Run) -> list[str]:
+    """Return the folders of the arms that were scored."""
+    return [name for name in ARMS if (job.folder / name / "bleu.json").exists()]
+
+
+def sides(job: Run) -> tuple[str, str]:
+    """Return source and target language of a job."""
+    settings = job.content("data-bin/text_settings.json") or {}
+    return settings.get("source_lang", "source"), settings.get("target_lang", "target")
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -118,7 +176,7 @@ def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("run", type=Path)
     job = Run(parser.parse_args(argv).run)
-    names = [name for name in ARMS if (job.folder / name / "bleu.json").exists()]
+    names = names_of(job)
     if not names:
         raise SystemExit(f"{job.folder} holds no arm that was scored; run the steps 1 to 5 first")
     arms = [collect(job, name) for name in names]
@@ -127,7 +185,8 @@ def main(argv: list[str] | None = None) -> None:
     write_text(job.folder / "report.md", document(job, arms))
     if note := (job.content("corpus/corpus.json") or {}).get("note"):
         print(f"\n{note}")
-    print(f"\n{arms_table(arms)}\n\nthe whole report: {job.folder / 'report.md'}")
+    print("\n".join(["", arms_table(arms), "", *ending(job, arms)]))
+    print(f"the whole report: {job.folder / 'report.md'}")
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from sacremoses.corpus import NonbreakingPrefixes
 
 from t2017_plugin.commands.arguments import add_device_arguments
 from t2017_plugin.paper.config import AVERAGED, AVERAGED_BIG, TRANSLATION_SEARCH
-from t2017_plugin.scoring.bleu import Bleu, check_alignment, chrf_score, paper_score, sacrebleu_score
+from t2017_plugin.scoring.bleu import Bleu, authors_score, check_alignment, chrf_score, paper_score, sacrebleu_score
 from t2017_plugin.scoring.run import find_parallel_text, load_averaged, translate_test_set
 from t2017_plugin.scoring.texts import check_expected_lines, looks_tokenised, read_generate_log, read_text
 from t2017_plugin.text.pipeline import TextPipeline, moses_detokenize
@@ -88,6 +88,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="also the paper's BLEU with the quotes and dashes of both sides made plain, as in text prepared so",
     )
+    parser.add_argument(
+        "--authors-reference",
+        action="store_true",
+        help="also the paper's BLEU against a reference whose quotation marks are all plain, as the authors' was",
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.set_defaults(wrong_call=parser.error)
 
@@ -115,7 +120,7 @@ def score_texts(args: argparse.Namespace) -> int:
     for lines, name, advice in ((hypotheses, path, "; join the tokens with --detokenize"), (references, args.ref, "")):
         if looks_tokenised(lines):
             print(f"warning: {name} looks tokenised, and sacreBLEU is meant for raw text{advice}", file=sys.stderr)
-    scores = scores_of(hypotheses, references, args.target_lang, args.normalise_punctuation)
+    scores = scores_of(hypotheses, references, args.target_lang, args.normalise_punctuation, args.authors_reference)
     print_scores(scores, as_json=args.json)
     return 0
 
@@ -146,13 +151,18 @@ def score_run(args: argparse.Namespace) -> int:
     hypotheses = translate_test_set(translator, test_set)
     target_lang = args.target_lang or pipeline.settings.target_lang
     facts = {"model": model, "averaged": averaged, "test_set": test_set.origin, "beam": args.beam, "alpha": args.alpha}
-    scores = {**facts, **scores_of(hypotheses, test_set.references, target_lang, args.normalise_punctuation)}
+    more = (args.normalise_punctuation, args.authors_reference)
+    scores = {**facts, **scores_of(hypotheses, test_set.references, target_lang, *more)}
     print_scores(scores, as_json=args.json)
     return 0
 
 
 def scores_of(
-    hypotheses: Sequence[str], references: Sequence[str], target_lang: str, normalised_too: bool = False
+    hypotheses: Sequence[str],
+    references: Sequence[str],
+    target_lang: str,
+    normalised_too: bool = False,
+    authors_too: bool = False,
 ) -> dict[str, Any]:
     """Return all scores of raw texts as plain data, for JSON."""
     if target_lang not in NonbreakingPrefixes().available_langs.values():
@@ -171,6 +181,8 @@ def scores_of(
     if normalised_too:
         normalised = paper_score(hypotheses, references, target_lang, normalise=True)
         scores["paper_bleu_normalised"] = dataclasses.asdict(normalised)
+    if authors_too:
+        scores["paper_bleu_authors_reference"] = dataclasses.asdict(authors_score(hypotheses, references, target_lang))
     return scores
 
 
@@ -189,5 +201,8 @@ def print_scores(scores: dict[str, Any], as_json: bool = False) -> None:
     if "paper_bleu_normalised" in scores:
         print(f"normalised    {Bleu(**scores['paper_bleu_normalised'])}")
         print(f"              {scores['paper_bleu_normalised']['signature']}")
+    if "paper_bleu_authors_reference" in scores:
+        print(f"authors' ref. {Bleu(**scores['paper_bleu_authors_reference'])}")
+        print(f"              {scores['paper_bleu_authors_reference']['signature']}")
     print(f"chrF2         {scores['chrf2']['score']:.2f}")
     print(f"              {scores['chrf2']['signature']}")

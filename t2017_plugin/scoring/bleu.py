@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sacrebleu.metrics import BLEU, CHRF
 from sacrebleu.metrics.bleu import BLEUScore
 
 from t2017_plugin.errors import UsageError
-from t2017_plugin.text.pipeline import moses_tokenize, normalise_punctuation
+from t2017_plugin.text.pipeline import moses_tokenize, normalise_punctuation, replace_unicode_punctuation
 
 
 @dataclass(frozen=True)
@@ -92,6 +92,21 @@ def paper_score(
     return _bleu(score, f"case:mixed|{tokens}|compounds:{split}|smooth:none|multi-bleu")
 
 
+def authors_score(hypotheses: Sequence[str], references: Sequence[str], target_lang: str) -> Bleu:
+    """Return the paper's BLEU against the reference that the authors scored against, by their script.
+
+    Their reference differs from the raw one in its quotation marks alone, which are all ``"``
+    (Tensor2Tensor's issue 317); their script, get_ende_bleu.sh, makes the punctuation of the
+    translation plain with replace-unicode-punctuation.perl, which leaves lower quotation marks.
+    """
+    score = paper_score(
+        [replace_unicode_punctuation(line) for line in hypotheses],
+        [QUOTATION_MARKS.sub('"', line) for line in references],
+        target_lang,
+    )
+    return replace(score, signature=f"{score.signature}|reference:authors")
+
+
 def chrf_score(hypotheses: Sequence[str], references: Sequence[str]) -> tuple[float, str]:
     """ChrF2 of the raw texts, and its signature."""
     metric = CHRF()
@@ -109,6 +124,7 @@ def chrf_score(hypotheses: Sequence[str], references: Sequence[str]) -> tuple[fl
 #
 # The substitution does not overlap: x-y-z becomes x ##AT##-##AT## y-z.
 
+QUOTATION_MARKS = re.compile("[„“”‟«»]")
 HYPHEN_IN_WORD = re.compile(r"(\S)-(\S)")
 # English-German only: the authors' script is for that pair, and nothing is split for French.
 SPLIT_LANGUAGES = ("de",)

@@ -72,6 +72,11 @@ def normalise_punctuation(line: str, language: str) -> str:
     return _normalizer(language).normalize(line)
 
 
+def replace_unicode_punctuation(line: str) -> str:
+    """Replace typographic punctuation as replace-unicode-punctuation.perl does; lower quotation marks („) stay."""
+    return str(_normalizer("en").replace_unicode_punct(line))
+
+
 def remove_bpe(line: str) -> str:
     """Join BPE units to words: every unit but a word's last ends in ``@@``."""
     return re.sub(rf"{SEPARATOR}( |$)", "", line)

@@ -296,10 +296,30 @@ def test_the_report_puts_both_arms_side_by_side(tmp_path, capsys):
         assert "| paper's BLEU (tokens, compounds split) | 22.50 | 21.25 |" in text
         assert "| target tokens per update | 110.0 | 110.0 |" in text
         assert "| target tokens per second | 220 | 220 |" in text
+    assert f"t2017 translate --checkpoint {tmp_path}/t2017/average.pt" in written
     scores = json.loads((tmp_path / "stock" / "scores.json").read_text())
     assert scores["seconds"] == {"train": 61} and scores["corpus"] == "made up"
     with pytest.raises(SystemExit, match="no arm that was scored"):
         report.main([str(tmp_path / "corpus")])
+
+
+def test_the_report_ends_with_translations_curves_and_what_next(tmp_path, capsys, monkeypatch):
+    scored_arm(tmp_path, "t2017", 21.5)
+    monkeypatch.setattr(report, "SAMPLES", (1, 3, 9))
+    texts = {"corpus/test.en": "a|b\nb\nc\n", "corpus/test.de": "A\nB\nC\n", "t2017/decode/generate.de": "x\ny\n\n"}
+    for name, text in texts.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    (tmp_path / "data-bin").mkdir()
+    (tmp_path / "data-bin" / "text_settings.json").write_text('{"source_lang": "en", "target_lang": "de"}')
+    (tmp_path / "curves.png").touch()
+    report.main([str(tmp_path)])
+    printed, written = capsys.readouterr().out, (tmp_path / "report.md").read_text()
+    for text in (printed, written):
+        assert "| source | a\\|b |\n| reference | A |\n| t2017_plugin | x |" in text
+        assert "| source | c |\n| reference | C |\n| t2017_plugin | (nothing) |" in text
+        assert "](curves.png)" in text and "line 9" not in text
+        assert "t2017 score --target-lang de --hyp text.de" in text
 
 
 def test_the_machine_is_described_outside_git_too(tmp_path):

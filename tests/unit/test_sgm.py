@@ -7,7 +7,7 @@ from sacrebleu.dataset.fake_sgml import FakeSGMLDataset
 
 from t2017_plugin.commands.main import main
 from t2017_plugin.errors import UsageError
-from t2017_plugin.scoring.bleu import paper_score, paper_tokens, sacrebleu_score
+from t2017_plugin.scoring.bleu import authors_score, paper_score, paper_tokens, sacrebleu_score
 from t2017_plugin.scoring.texts import read_sgm, read_text
 from t2017_plugin.text.pipeline import moses_detokenize, moses_tokenize
 from tests.unit.test_scoring import bleu_by_hand
@@ -97,6 +97,37 @@ def test_quotes_count_by_protocol():
     assert paper_tokens(FRENCH[0][1], "fr", True) == paper_tokens(FRENCH[0][0], "fr")
     # sacreBLEU never changes the reference.
     assert sacrebleu_score(hypotheses, references).score == sacrebleu_score(hypotheses, references, "fr").score
+
+
+GERMAN = [
+    ('Er sagte: "Ja, das ist ein Test-Satz."', "Er sagte: „Ja, das ist ein Test-Satz.“"),
+    ("Das „Haus“ am See – schön.", "Das „Haus“ am See - schön."),
+    ("“Nein”, rief sie…", "»Nein«, rief sie laut..."),
+]
+
+
+def test_the_reference_of_the_authors(tmp_path, capsys):
+    """By get_ende_bleu.sh: the reference with plain quotation marks, the translation's punctuation made plain."""
+    hypotheses, references = (list(side) for side in zip(*GERMAN, strict=True))
+    # Written out: what replace-unicode-punctuation.perl changes of these lines; „ and – stay as they are.
+    changed = [hypotheses[0], 'Das „Haus" am See – schön.', '"Nein", rief sie...']
+    plain = [line.replace("„", '"').replace("“", '"').replace("»", '"').replace("«", '"') for line in references]
+    tokens = [[paper_tokens(line, "de") for line in side] for side in (changed, plain)]
+    score = authors_score(hypotheses, references, "de")
+    assert score.score == pytest.approx(bleu_by_hand(*tokens), abs=1e-9)
+    assert score.signature.endswith("|reference:authors")
+    assert score.score > paper_score(hypotheses, references, "de").score + 10
+    files = [tmp_path / "out.de", tmp_path / "ref.de"]
+    for file, lines in zip(files, (hypotheses, references), strict=True):
+        file.write_text("".join(f"{line}\n" for line in lines))
+    call = ("--hyp", files[0], "--ref", files[1])
+    assert f"authors' ref. {score}" in score_lines(capsys, *call, "--authors-reference")
+    assert "authors' ref." not in score_lines(capsys, *call)
+
+
+def score_lines(capsys, *options):
+    assert main(["score", "--target-lang", "de", *map(str, options)]) == 0
+    return capsys.readouterr().out
 
 
 @pytest.mark.parametrize("line", ["L’eau d’été n’est pas là.", "L'eau d'été n'est pas là.", "aujourd’hui", "dell’arte"])

@@ -6,7 +6,7 @@ source "$(dirname "$0")/job.sh"
 read_options "$@"
 write_settings
 if [[ $KIND == decoding ]]; then
-    [[ -f $RUN/arms/t2017${RATE:+_rate$RATE}/seed$SEED/steps/train.json ]] ||
+    [[ -f $RUN/arms/t2017$VARIANT/seed$SEED/steps/train.json ]] ||
         fail "$ARM takes over the training of --arm t2017 --seed $SEED, which is not finished; run that first"
     take_over logs/train.log machine.json memory.json steps/train.json
     say "train: $ARM differs in its search alone, the model of t2017, seed $SEED, is taken"

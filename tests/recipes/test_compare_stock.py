@@ -29,6 +29,8 @@ def test_the_plan_lists_arms_and_commands_and_writes_nothing(tmp_path: Path) -> 
     assert (outcome.returncode, outcome.stderr) == (0, "")
     lines = outcome.stdout.splitlines()
     assert lines[0].startswith("# 2 arms, 2 seed(s): 4 trainings of 600 updates, 4 translations")
+    # And four more of the grid, whose seed 1 of the chosen rates is among the former; 600 of 4,000 updates each.
+    assert lines[2] == f"# about {(4 + 4) * arms.MINUTES_PER_TRAINING * 600 / 4000 / 60:.1f} hours of one core"
     trainings = [line for line in lines if line.startswith("fairseq-train ")]
     assert len(trainings) == 4 and len([line for line in lines if line.startswith("fairseq-generate ")]) == 4
     for line, (arm, seed) in zip(trainings, (("t2017", 1), ("stock", 1), ("t2017", 2), ("stock", 2)), strict=True):
@@ -49,6 +51,9 @@ def test_arms_of_the_single_differences_come_after_the_papers_and_stocks(capsys:
         ("--seeds", "0"),
         ("--seeds",),
         ("--arm", "stock"),
+        ("--rate", "1.0"),
+        ("--rates", "fast"),
+        ("--size", "huge"),
         ("--data", "wmt"),
         ("--updates", "many"),
         ("--stock",),

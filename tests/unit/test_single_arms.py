@@ -33,7 +33,8 @@ PARSED = {
     "smoothing": {"smoothing_over": "others"},
     "adam": {"adam_epsilon_form": "t2t"},
     "schedule": {
-        "lr_scheduler": "inverse_sqrt", "warmup_init_lr": 0.0, "lr": [0.00625], "noam_scale": NONE, "noam_d_model": NONE
+        "lr_scheduler": "inverse_sqrt", "warmup_init_lr": 0.0, "lr": [0.003125],
+        "noam_scale": NONE, "noam_d_model": NONE,
     },
     "length_penalty": {"length_penalty_form": "power"},
     "search": {"search": "stock", "max_len_a": 1.0, "max_len_b": 50},
@@ -102,3 +103,29 @@ def test_every_switch_is_among_them_and_together_they_are_stocks():
 def test_an_unknown_arm_is_refused():
     with pytest.raises(UsageError, match="there is no arm 'position'; there are t2017, stock, layer_norm_eps"):
         arms.settings("position", 1, 100)
+
+
+def test_both_main_arms_have_the_same_peak_at_any_rate_and_size() -> None:
+    """Section 5.3, equation 3: the peak, at the end of the warm-up, is rate * (d_model * warmup) ** -0.5."""
+    for size, d_model in (("demo", 128), ("layers6", 128), ("d256", 256)):
+        for rate in (0.7, 1.0):
+            paper, stock = (arms.settings(arm, 1, 4000, rate, size) for arm in ("t2017", "stock"))
+            assert paper["lr_scheduler"]["noam_scale"] == rate and paper["model"]["d_model"] == d_model
+            assert stock["optimization"]["lr"] == [pytest.approx(rate * (d_model * 800) ** -0.5)]
+    # The schedule's own arm has stock's schedule, and so stock's way to say it.
+    assert arms.settings("schedule", 1, 4000, 0.5)["optimization"]["lr"] == [pytest.approx(0.5 * (128 * 800) ** -0.5)]
+
+
+def test_stock_s_configured_rate_is_the_paper_s() -> None:
+    paper, stock = (arms.settings(arm, 1, 4000) for arm in ("t2017", "stock"))
+    scale = paper["lr_scheduler"]["noam_scale"]
+    assert stock["optimization"]["lr"] == [pytest.approx(scale * (128 * 800) ** -0.5)]
+
+
+@pytest.mark.parametrize("size", ["layers6", "d256"])
+def test_both_arms_are_made_larger_alike(size: str) -> None:
+    paper, stock = (in_our_names(flat_settings(arms.settings(arm, 1, 4000, 1.0, size))) for arm in ("t2017", "stock"))
+    for name in ("layers", "d_model", "d_ff", "heads", "d_k", "d_v"):
+        assert paper[f"model.{name}"] == stock[f"model.{name}"], name
+    changed = {name: paper[f"model.{name}"] for name in arms.SIZES[size]}
+    assert changed == arms.SIZES[size]

@@ -1,6 +1,6 @@
 """Measures the CPU time of each step of preparing WMT14, and computes the time of the whole from that.
 
-    python -m recipes.wmt14_common.throughput --text runs/demo/corpus/train --target-lang de
+    python -m benchmarks.preparation --text runs/demo/corpus/train --target-lang de
 
 The text is any parallel text, ``PREFIX.en`` and ``PREFIX.de``, repeated if there are fewer lines than asked for. Times
 are computed from words, because sentences of WMT14 are longer than those of most texts at hand. Learning BPE runs on

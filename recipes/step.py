@@ -86,6 +86,8 @@ class Command:
         process = self.start()
         status = wait(process)
         if status:
+            if self.stdout:
+                partial_of(self.stdout).unlink(missing_ok=True)
             self.failed(status)
         if self.stdout:
             os.replace(partial_of(self.stdout), self.stdout)
@@ -123,9 +125,13 @@ def take_the_lock(run: Path) -> IO[str]:
     """Take the run's lock, which lasts while this program or a command it started is alive.
 
     Raises:
-        SystemExit: another step is at work in the run, and was not just ending.
+        SystemExit: another step is at work in the run, and was not just ending; or the run cannot be written.
     """
-    lock = (run / ".lock").open("w")  # noqa: SIM115  # a context manager itself, for the caller
+    try:
+        run.mkdir(parents=True, exist_ok=True)
+        lock = (run / ".lock").open("w")  # a context manager itself, for the caller
+    except OSError as error:
+        raise SystemExit(f"{run} cannot be written ({error.strerror}); take another folder: --run") from error
     os.set_inheritable(lock.fileno(), True)
     deadline = time.monotonic() + SECONDS_TO_WAIT
     while True:

@@ -7,5 +7,5 @@ read_options "$@"
 arm_step score --needs "$ARM_RUN/decode/generate.de" corpus/test.de --makes "$ARM_RUN/bleu.json" \
     --stdout "$ARM_RUN/bleu.json" -- \
     t2017 score --target-lang de --hyp "$ARM_RUN/decode/generate.de" --ref "$RUN/corpus/test.de" --json
-t2017 plot "$RUN" >/dev/null
+[[ $RUN/curves.png -nt $ARM_RUN/logs/train.log ]] || t2017 plot "$RUN" >/dev/null
 python -m recipes.common.report "$RUN"

@@ -8,5 +8,5 @@ arm_step score --needs "$ARM_RUN/decode/generate.fr" corpus/test.fr --makes "$AR
     --stdout "$ARM_RUN/bleu.json" -- \
     t2017 score --target-lang fr --hyp "$ARM_RUN/decode/generate.fr" --ref "$RUN/corpus/test.fr" \
     --expect-lines 3003 --normalise-punctuation --json
-t2017 plot "$RUN" >/dev/null
+[[ $RUN/curves.png -nt $ARM_RUN/logs/train.log ]] || t2017 plot "$RUN" >/dev/null
 python -m recipes.common.report "$RUN"

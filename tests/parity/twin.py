@@ -106,7 +106,7 @@ class Replay:
         self.trainer = Trainer(self.cfg, self.task, self.model, self.criterion)
         self.reversed_rows = reversed_rows
         self.run = Run()
-        # What the best possible prediction still costs, which T2T's loss leaves out; the recorded one, also with a fault.
+        # What the best possible prediction still costs, which T2T's loss leaves out; of the run, also with a fault.
         eps, classes = CONFIG["ls"], CONFIG["vout"]
         self.least_loss = -((1 - eps) * np.log(1 - eps) + eps * np.log(eps / (classes - 1) + 1e-20))
         self.criterion.register_forward_hook(self._note_the_loss)

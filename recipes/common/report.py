@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -145,6 +146,8 @@ def ending(job: Run, arms: list[dict[str, Any]]) -> list[str]:
         lines += [f"- {arm['arm']}: {verdict}" for verdict in verdicts(arm)]
     name, (source, target) = names_of(job)[0], sides(job)
     checkpoint, data = job.folder / name / "average.pt", job.folder / "data-bin"
+    # As found, so that the commands can be copied where .venv/bin is not on PATH.
+    t2017 = shutil.which("t2017") or "t2017"
     return [
         *lines,
         "## What next",
@@ -152,9 +155,9 @@ def ending(job: Run, arms: list[dict[str, Any]]) -> list[str]:
         "Translate a text of your own, look at the curves, or score another translation:",
         "",
         "```",
-        f"t2017 translate --checkpoint {checkpoint} --data-bin {data} <text.{source} >text.{target}",
-        f"t2017 plot {job.folder}",
-        f"t2017 score --target-lang {target} --hyp text.{target} --ref reference.{target}",
+        f"{t2017} translate --checkpoint {checkpoint} --data-bin {data} <text.{source} >text.{target}",
+        f"{t2017} plot {job.folder}",
+        f"{t2017} score --target-lang {target} --hyp text.{target} --ref reference.{target}",
         "```",
         "",
     ]

@@ -123,7 +123,7 @@ def test_settings_that_differ_from_stock_stand_under_our_names(arms):
     assert told["criterion.smoothing_over"] == ["all", "others (built in)"]
     assert told["task.search"] == ["paper", "stock (built in)"]
     assert told["lr_scheduler._name"] == ["t2017_noam", "inverse_sqrt"]
-    assert told["optimization.lr"] == ["-", "[0.00625]"]
+    assert told["optimization.lr"] == ["-", "[0.003125]"]
     # Equal on both sides, or places and seeds.
     equal = """model.d_model model.d_k model.embeddings model.dropout model.positions criterion.label_smoothing
         generation.beam dataset.max_tokens task.data common.user_dir common.seed"""

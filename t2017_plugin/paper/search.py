@@ -125,8 +125,12 @@ class Finished:
         return cls(empty, empty.clone(), torch.zeros(sentences, beam, dtype=torch.long, device=device))
 
     def best_with(self, other: Finished, rank: Tensor) -> Finished:
-        """Keep as many as there are here of those with the highest rank. Shape: rank: (B, n + other n)."""
-        place = rank.topk(self.score.size(1)).indices
+        """Keep as many as there are here of those with the highest rank, the first of equals.
+
+        Shape:
+            rank: (B, n + other n)
+        """
+        place = rank.sort(dim=1, descending=True, stable=True).indices[:, : self.score.size(1)]
         pairs = (self.score, other.score), (self.log_p, other.log_p), (self.cell, other.cell)
         return Finished(*(torch.cat(pair, dim=1).gather(1, place) for pair in pairs))
 
@@ -183,6 +187,8 @@ class PaperRule:
         self.penalty_at_limit = self.penalty_at_limit[sentences]
 
 
+# How often a GPU is asked which sentences are done, in steps: it has to be waited for.
+STEPS_BETWEEN_LOOKS = 8
 Best = Callable[[Tensor, int], tuple[Tensor, Tensor]]
 # Values as Python's own: a list over steps, sentences and slots.
 Steps = list[list[list[float]]]
@@ -205,19 +211,32 @@ class Beam:
         start, eos: the decoder's first input, and the symbol that ends a hypothesis.
         width: alive hypotheses of a sentence.
         best: what finds the best continuations; ``top_k`` is the plain way.
+        look_every: after how many steps the sentences that are done leave the batch. What is recorded of
+            them is the same; 1 spares the most work, more lets a GPU run ahead.
 
     Shape:
         newest, parents, alive_log_p: (B, n), with n = 1 at first and then ``width``
     """
 
     def __init__(
-        self, limits: Sequence[int], start: int, eos: int, width: int, rule: Rule, device: torch.device, best: Best
+        self,
+        limits: Sequence[int],
+        start: int,
+        eos: int,
+        width: int,
+        rule: Rule,
+        device: torch.device,
+        best: Best,
+        look_every: int,
     ) -> None:
         self.eos, self.width, self.rule, self.device, self.best = eos, width, rule, device, best
-        self.length, self.is_done = 0, not limits
+        self.look_every, self.length, self.is_done = look_every, 0, not limits
         self.limit, self.all_limits = torch.tensor(limits, device=device), set(limits)
-        # Which sentences of the batch are still searched, and where; None while all are.
+        self.longest = max(limits, default=0)
+        # Which sentences of the batch are still in it, and where; None while all are.
         self.sentences: Tensor | None = None
+        # Which of these are done, and have not left yet.
+        self.done = torch.zeros(len(limits), dtype=torch.bool, device=device)
         # At first all hypotheses of a sentence are the same, and one is enough.
         self.newest = torch.full((len(limits), 1), start, device=device)
         self.parents = torch.zeros_like(self.newest)
@@ -232,24 +251,46 @@ class Beam:
     def advance(self, log_p: Tensor) -> None:
         """Make one step from log P of all next tokens: 1, 2 and 3 above. Shape: (B, n, V)."""
         self.length += 1
-        each, tokens = self.best(log_p, 2 * self.width)
-        each, choices = each.add_(self.alive_log_p.unsqueeze(-1)), each.size(2)
-        candidate, index = each.flatten(1).topk(min(2 * self.width, each.size(1) * choices))
-        parent, token = index // choices, tokens.flatten(1).gather(1, index)
+        candidate, parent, token = self._continuations(log_p)
         if candidate.size(1) < self.width:
             candidate, parent, token = (_filled(x, self.width) for x in (candidate, parent, token))
         ends = token.eq(self.eos)
 
         # On a CPU it costs nothing to ask whether anything ends here; a GPU would have to be waited for.
-        if self.device.type != "cpu" or bool(ends.any()):
+        if self.look_every > 1 or bool(ends.any()):
             self.any_finished = True
             cell = parent + (self.length - 1) * self.width
             self.finished = self.rule.finish(self.finished, ends, candidate, cell, self.length)
             candidate = candidate.masked_fill(ends, -torch.inf)
 
-        self.alive_log_p, place = candidate.topk(self.width)
+        candidate, place = candidate.sort(dim=1, descending=True, stable=True)
+        self.alive_log_p, place = candidate[:, : self.width], place[:, : self.width]
         self.newest, self.parents = token.gather(1, place), parent.gather(1, place)
         self.steps.append((self._of_all(self.newest), self._of_all(self.parents), self._of_all(self.alive_log_p)))
+
+    def _continuations(self, log_p: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Find the best 2 * beam: log P, the slot continued, the token; equals by the lower slot and token.
+
+        ``topk`` says nothing of the order of equals. With one more than is needed they are seen, also those
+        that were left out; then the whole vocabulary is sorted. A GPU is not asked: it would have to be
+        waited for.
+
+        Shape:
+            (B, n, V) -> (B, 2 * beam), or all there are
+        """
+        count, (_, n, vocabulary) = min(2 * self.width, log_p.size(1) * log_p.size(2)), log_p.shape
+        each, tokens = self.best(log_p, 2 * self.width + 1)
+        choices = each.size(2)
+        total = each.add_(self.alive_log_p.unsqueeze(-1)).flatten(1)
+        candidate, index = total.topk(min(count + 1, n * choices))
+        if self.look_every == 1:
+            equal = candidate[:, 1:].eq(candidate[:, :-1])
+            if bool(equal.any()) and bool((equal & candidate[:, 1:].isfinite()).any()):
+                total = (log_p + self.alive_log_p.unsqueeze(-1)).flatten(1)
+                candidate, index = total.sort(dim=1, descending=True, stable=True)
+                return candidate[:, :count], index[:, :count] // vocabulary, index[:, :count] % vocabulary
+        candidate, index = candidate[:, :count], index[:, :count]
+        return candidate, index // choices, tokens.flatten(1).gather(1, index)
 
     def let_go(self) -> Tensor | None:
         """Record the sentences that are done, and return the others in their new order; None if all stay.
@@ -263,23 +304,31 @@ class Beam:
         at_limit = self.length in self.all_limits
         if not (self.any_finished or at_limit):
             return None
-        done = self.rule.is_done(self.finished, self.alive_log_p)
+        before, done = self.done, self.done | self.rule.is_done(self.finished, self.alive_log_p)
         if at_limit:
             done = done | self.limit.eq(self.length)
-        leaving = done.nonzero().flatten()
-        if not len(leaving):
+        self.done = done
+        self.is_done = self.length == self.longest
+        if self.look_every > 1:
+            self._record(done & ~before)
+            if self.is_done or self.length % self.look_every:
+                return None
+        leaving = done.tolist()
+        if True not in leaving:
             return None
-        self._record(leaving)
-        self.is_done = len(leaving) == len(done)
+        if self.look_every == 1:
+            self._record(done)
+        count = leaving.count(False)
+        self.is_done = count == 0
         if self.is_done:
             return None
-        count = len(done) - len(leaving)
-        staying = torch.arange(count, device=self.device)
-        staying[[place for place in leaving.tolist() if place < count]] = (~done[count:]).nonzero().flatten() + count
+        last = iter([place for place in range(count, len(leaving)) if not leaving[place]])
+        places = [next(last) if leaving[place] else place for place in range(count)]
+        staying = torch.tensor(places, device=self.device)
         self.rule.keep(staying)
         self.sentences = staying if self.sentences is None else self.sentences[staying]
         self.newest, self.alive_log_p = self.newest[staying], self.alive_log_p[staying]
-        self.finished, self.limit = self.finished.of(staying), self.limit[staying]
+        self.finished, self.limit, self.done = self.finished.of(staying), self.limit[staying], self.done[staying]
         return staying
 
     def _of_all(self, values: Tensor) -> Tensor:
@@ -288,16 +337,19 @@ class Beam:
             return values
         return values.new_zeros(len(self.complete), self.width).index_copy_(0, self.sentences, values)
 
-    def _record(self, leaving: Tensor) -> None:
-        """Write down how sentences end: their alive hypotheses where none has finished. Shape: (n,)."""
-        where = leaving if self.sentences is None else self.sentences[leaving]
-        finished, alive = self.finished.of(leaving), self.alive_log_p[leaving]
-        complete = finished.score.isfinite().any(dim=1)
+    def _record(self, ends: Tensor) -> None:
+        """Write down how sentences end: their alive hypotheses where none has finished. Shape: (B,)."""
+        where = torch.arange(len(ends), device=self.device) if self.sentences is None else self.sentences
+        complete = self.finished.score.isfinite().any(dim=1)
+        finished, alive, ends = complete[:, None], self.alive_log_p, ends[:, None]
         cell = torch.arange(self.width, device=self.device) + self.length * self.width
-        self.outcome.score[where] = torch.where(complete[:, None], finished.score, alive)
-        self.outcome.log_p[where] = torch.where(complete[:, None], finished.log_p, alive)
-        self.outcome.cell[where] = torch.where(complete[:, None], finished.cell, cell)
-        self.complete[where] = complete
+        for kept, of_finished, of_alive in (
+            (self.outcome.score, self.finished.score, alive),
+            (self.outcome.log_p, self.finished.log_p, alive),
+            (self.outcome.cell, self.finished.cell, cell),
+        ):
+            kept[where] = torch.where(ends, torch.where(finished, of_finished, of_alive), kept[where])
+        self.complete[where] = torch.where(ends[:, 0], complete, self.complete[where])
 
     def hypotheses(self, most: int) -> list[list[Hypothesis]]:
         """Read back the hypotheses of each sentence, best first and at most ``most``.
@@ -361,6 +413,7 @@ def beam_search(
     rule: Rule | None = None,
     restrict: Restrict | None = None,
     best: Best = top_k,
+    look_every: int | None = None,
 ) -> list[list[Hypothesis]]:
     """Search a batch, and return the hypotheses of each sentence, best first.
 
@@ -372,11 +425,13 @@ def beam_search(
         restrict: gets log P (B, n, V), the number of the step from 1, and the sentences still searched;
             gives log P with minus infinity for what may not follow.
         best: a faster ``top_k``.
+        look_every: steps after which the sentences that are done leave the batch: 1 on a CPU, 8 elsewhere.
     """
     device = device or torch.device("cpu")
+    look_every = look_every or (1 if device.type == "cpu" else STEPS_BETWEEN_LOOKS)
     rule = rule or PaperRule(search, limits, device, wanted)
     with torch.inference_mode():
-        beam = Beam(limits, start, eos, search.beam, rule, device, best)
+        beam = Beam(limits, start, eos, search.beam, rule, device, best, look_every)
         while not beam.is_done:
             log_p = model.log_p(beam.newest)
             if restrict is not None:

@@ -10,7 +10,8 @@ from torch import Tensor
 from t2017_plugin.differences.small_models import Measured, make_ours, make_pairs, make_task
 from t2017_plugin.fairseq_side.generator import PaperGenerator
 from t2017_plugin.paper.config import TRANSLATION_SEARCH as SEARCH
-from t2017_plugin.paper.search import length_penalty
+from t2017_plugin.paper.config import Search
+from t2017_plugin.paper.search import STEPS_BETWEEN_LOOKS, beam_search, length_penalty
 
 
 def penalty() -> Measured:
@@ -127,4 +128,28 @@ def rules() -> Measured:
         f"untrained models, both with stock's penalty, {total} sentences one by one: another best in {differ}; "
         f"ours scores higher in {better}, stock's in {worse}",
         {"sentences": total, "differ": differ, "ours_higher": better, "stock_higher": worse},
+    )
+
+
+class _Uniform:
+    """Gives five symbols the same probability in every step."""
+
+    def log_p(self, newest: Tensor) -> Tensor:
+        """As ``paper.search.NextTokens``. Shape: (B, n) -> (B, n, 5)."""
+        return torch.full((*newest.shape, 5), 0.2).log()
+
+    def select(self, parents: Tensor, sentences: Tensor | None) -> None:
+        """Remember nothing. Shape: (B, beam), (new B,)."""
+
+
+def ties() -> Measured:
+    """Five equal probabilities, of which the first is EOS: where both paths of the search go."""
+    tokens = {}
+    for name, look_every in (("cpu", 1), ("gpu", STEPS_BETWEEN_LOOKS)):
+        found = beam_search(_Uniform(), [3], 0, 0, Search(beam=1), look_every=look_every)
+        tokens[name] = found[0][0].tokens
+    return (
+        f"five equal probabilities, EOS is symbol 0, limit 3, beam 1: {tokens['cpu']} on the path of a CPU, as T2T; "
+        f"{tokens['gpu']} on that of a GPU, run on a CPU",
+        tokens,
     )

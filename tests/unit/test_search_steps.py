@@ -140,9 +140,7 @@ def waits(look_every: int) -> tuple[dict[str, int], int, list[list[Hypothesis]]]
         ensemble.start({"src_tokens": source, "src_lengths": source.ne(PAD).sum(1)}, 4)
     restrict = Restriction(EOS, (PAD, BOS), 0, None, None)
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
-        found = beam_search(
-            Counted(), limits, EOS, EOS, restrict=restrict, best=best_of_many, look_every=look_every
-        )
+        found = beam_search(Counted(), limits, EOS, EOS, restrict=restrict, best=best_of_many, look_every=look_every)
     names = ("aten::nonzero", "aten::_local_scalar_dense")
     counts = {name: sum(each.count for each in profile.key_averages() if each.key == name) for name in names}
     return counts, steps, found

@@ -20,7 +20,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from t2017_plugin.checkpoints.loading import load_checkpoint, num_updates, stored_settings
+from t2017_plugin.checkpoints.loading import load_checkpoint, num_updates, refuse_damaged, stored_settings
 from t2017_plugin.errors import UsageError
 from t2017_plugin.files import whole_or_nothing
 from t2017_plugin.paper.averaging import RunningMean, is_averaged
@@ -32,6 +32,8 @@ ARCHITECTURE_SETTING = re.compile(
     r"|target_space_embedding|layernorm_embedding"
     r"|.*(layers|heads|embed_dim|normalize_before|learned_pos|activation_fn|cutoff|scale_embedding|positional_embeddings)"
 )
+# What tells one training from another: the section of the stored settings, and the setting.
+RUN_SETTINGS = (("common", "seed"), ("checkpoint", "save_dir"))
 OPTIMISER_STATES = ("last_optimizer_state", "optimizer")
 MODEL_COPIES = ("ema", "ema_fp32_params")
 RECORD = "t2017_average"
@@ -45,16 +47,22 @@ class AverageReport:
     updates: list[int]
 
 
-def average_checkpoints(paths: Sequence[str | os.PathLike[str]], output: str | os.PathLike[str]) -> AverageReport:
+def average_checkpoints(
+    paths: Sequence[str | os.PathLike[str]], output: str | os.PathLike[str], several_runs: bool = False
+) -> AverageReport:
     """Write the mean of checkpoints as a checkpoint that fairseq-generate loads.
 
     Settings, counters and integer buffers are those of the checkpoint with the most updates;
     ``extra_state["t2017_average"]`` records the files and their updates. float16 and bfloat16 weights come out as
     float32.
 
+    Args:
+        several_runs: also take checkpoints of trainings that began apart, with another seed or folder.
+
     Raises:
-        UsageError: a file is missing, cut off, named twice or of another model, or ``output`` is one of the files.
-            No output is left behind then, and a file already at ``output`` stays.
+        UsageError: a file is missing, cut off, damaged, named twice, of another model or, unless ``several_runs``, of
+            another run, or ``output`` is one of the files. No output is left behind then, and a file already at
+            ``output`` stays.
     """
     files = [Path(path) for path in paths]
     if not files:
@@ -63,7 +71,7 @@ def average_checkpoints(paths: Sequence[str | os.PathLike[str]], output: str | o
     if any(Path(output).exists() and os.path.samefile(output, path) for path in files):
         raise UsageError(f"{output} is one of the checkpoints to average; choose another output")
     with whole_or_nothing(output) as temporary:
-        state, report = _average(files)
+        state, report = _average(files, several_runs)
         try:
             torch.save(state, temporary)
         except RuntimeError as error:  # how torch tells a full disk
@@ -71,16 +79,21 @@ def average_checkpoints(paths: Sequence[str | os.PathLike[str]], output: str | o
     return report
 
 
-def _average(files: list[Path]) -> tuple[dict[str, Any], AverageReport]:
+def _average(files: list[Path], several_runs: bool) -> tuple[dict[str, Any], AverageReport]:
     mean = RunningMean()
     newest: dict[str, Any] = {}
     architecture: dict[str, Any] = {}
+    run: dict[str, Any] = {}
     updates: list[int] = []
     known: dict[tuple[int, bytes], Path] = {}
     for path in files:
         state = load_checkpoint(path)
+        refuse_damaged(path, state)
         architecture = architecture or _architecture(state)
         _refuse_other_architecture(architecture, _architecture(state), files[0], path)
+        run = run or _run(state)
+        if not several_runs:
+            _refuse_other_run(run, _run(state), files[0], path)
         updates.append(num_updates(state))
         is_newest = updates[-1] == max(updates)
         try:
@@ -123,6 +136,29 @@ def _refuse_other_architecture(first: dict[str, Any], other: dict[str, Any], fir
         if first.get(key) != other.get(key):
             values = f"{key} is {first.get(key)} in {first_path} and {other.get(key)} in {path}"
             raise UsageError(f"{values}: they are not checkpoints of one model")
+
+
+def _run(state: dict[str, Any]) -> dict[str, Any]:
+    return {name: stored_settings(state, section).get(name) for section, name in RUN_SETTINGS}
+
+
+def _refuse_other_run(first: dict[str, Any], other: dict[str, Any], first_path: Path, path: Path) -> None:
+    for name, value in first.items():
+        if None not in (value, other[name]) and value != other[name]:
+            raise UsageError(
+                f"{first_path} and {path} are of two trainings ({name} is {value} and {other[name]}), and the mean of "
+                "such weights means nothing; if one goes on from the other, add --several-runs"
+            )
+
+
+def uneven_updates(updates: Sequence[int]) -> str | None:
+    """Say which two checkpoints are closer than half the largest distance between neighbours, if any are."""
+    ordered = sorted(updates)
+    pairs = [(later - earlier, earlier, later) for earlier, later in zip(ordered, ordered[1:], strict=False)]
+    if not pairs or 2 * min(pairs)[0] >= max(pairs)[0]:
+        return None
+    distance, earlier, later = min(pairs)
+    return f"updates {earlier:,} and {later:,} are {distance:,} apart, others {max(pairs)[0]:,}"
 
 
 def _without_large_parts(state: dict[str, Any]) -> dict[str, Any]:

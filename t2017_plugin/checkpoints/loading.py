@@ -16,6 +16,7 @@ import torch
 from fairseq import checkpoint_utils
 from fairseq.tasks import TASK_DATACLASS_REGISTRY, TASK_REGISTRY, setup_task
 from omegaconf import OmegaConf
+from torch import Tensor
 
 from t2017_plugin.errors import UsageError
 from t2017_plugin.fairseq_side.patches import allow_safe_globals
@@ -51,6 +52,30 @@ def load_checkpoint(path: str | os.PathLike[str]) -> dict[str, Any]:
     if not isinstance(state, dict) or not isinstance(state.get("model"), Mapping):
         raise UsageError(f"{path} holds no 'model' entry, so it is not a checkpoint of fairseq-train; name one that is")
     return state
+
+
+def refuse_damaged(path: Path, state: Mapping[str, Any]) -> None:
+    """Compare the checksums of the parts of a file that hold its model; mapping, they are not looked at.
+
+    torch numbers the parts in the order in which it meets them, and fairseq saves the model first. The optimiser's
+    state, two thirds of a file, is not read.
+
+    Raises:
+        UsageError: a checksum is wrong.
+    """
+    if not _starts_as_archive(path):
+        return
+    storages = {each.untyped_storage().data_ptr() for each in state["model"].values() if isinstance(each, Tensor)}
+    with zipfile.ZipFile(path) as archive:
+        for member in archive.infolist():
+            folder, _, number = member.filename.rpartition("/")
+            if not number.isdecimal() or (folder.endswith("/data") and int(number) < len(storages)):
+                try:
+                    with archive.open(member) as part:
+                        while part.read(1 << 24):
+                            pass
+                except zipfile.BadZipFile as error:
+                    raise UsageError(f"{path} is damaged ({member.filename}: wrong checksum); copy it again") from error
 
 
 def _starts_as_archive(path: Path) -> bool:
@@ -141,7 +166,7 @@ def load_ensemble(
     del state
     models = []
     for checkpoint in checkpoints:
-        load_checkpoint(checkpoint)  # one line where the file is missing or damaged
+        refuse_damaged(Path(checkpoint), load_checkpoint(checkpoint))  # one line where it is missing or damaged
         try:
             loaded, _ = checkpoint_utils.load_model_ensemble([str(checkpoint)], task=task)
         except (RuntimeError, KeyError, UsageError) as error:

@@ -6,9 +6,9 @@ import argparse
 import sys
 from pathlib import Path
 
-from t2017_plugin.checkpoints.averaging import average_checkpoints, last_checkpoints
+from t2017_plugin.checkpoints.averaging import average_checkpoints, last_checkpoints, uneven_updates
 from t2017_plugin.checkpoints.loading import load_checkpoint, num_updates
-from t2017_plugin.errors import UsageError
+from t2017_plugin.commands.arguments import at_least_one
 
 DESCRIPTION = """\
 Average checkpoints of one run (paper, section 6.1: the last 5 for base, the last 20 for big).
@@ -32,12 +32,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``t2017 average``."""
     parser.add_argument("checkpoints", nargs="+", metavar="CKPT", help="a run's folder (with --last) or files")
     parser.add_argument("--output", required=True, metavar="FILE", help="the checkpoint to write")
-    parser.add_argument("--last", type=int, metavar="N", help="average the last N checkpoints of the folder CKPT")
+    parser.add_argument(
+        "--last", type=at_least_one, metavar="N", help="average the last N checkpoints of the folder CKPT"
+    )
     parser.add_argument(
         "--by",
         choices=("update", "epoch"),
         default=None,
         help="with --last: checkpoints saved every N updates, the default, or at the end of epochs",
+    )
+    parser.add_argument(
+        "--several-runs", action="store_true", help="also average checkpoints of trainings that began apart"
     )
     parser.set_defaults(wrong_call=parser.error)
 
@@ -45,11 +50,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Average, and print which files were taken with their update numbers."""
     files = _chosen(args)
-    report = average_checkpoints(files, args.output)
+    report = average_checkpoints(files, args.output, several_runs=args.several_runs)
     for path, updates in zip(report.files, report.updates, strict=True):
         print(f"{path}  update {updates:,}")
     kind = f" {args.by or 'update'}" if args.last is not None else ""
     print(f"{args.output}: mean of {len(files)}{kind} checkpoints, without the optimiser's state")
+    if not args.several_runs and (uneven := uneven_updates(report.updates)):
+        print(f"warning: {uneven}; the paper's are equally far apart", file=sys.stderr)
     if args.last is not None:
         _note_newer(Path(args.checkpoints[0]), max(report.updates))
     return 0
@@ -72,10 +79,10 @@ def _chosen(args: argparse.Namespace) -> list[Path]:
     if args.last is None:
         folders = [path for path in paths if path.is_dir()]
         if folders:
-            raise UsageError(f"{folders[0]} is a folder; say how many of its checkpoints to average with --last N")
+            args.wrong_call(f"{folders[0]} is a folder; say how many of its checkpoints to average with --last N")
         if args.by:
             args.wrong_call("--by goes with --last N; named files are averaged as they are")
         return paths
     if len(paths) > 1:
-        raise UsageError(f"--last takes one folder, {len(paths)} paths were named")
+        args.wrong_call(f"--last takes one folder, {len(paths)} paths were named")
     return last_checkpoints(paths[0], args.last, args.by or "update")

@@ -61,7 +61,13 @@ class Trained:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``t2017 cost``."""
     parser.add_argument("trained", nargs="?", metavar="RUN", help="a trained run")
-    parser.add_argument("--arch", default="t2017_base", metavar="ARCH", help="without RUN (default: %(default)s)")
+    parser.add_argument(
+        "--arch",
+        choices=ARCHITECTURES,
+        default="t2017_base",
+        metavar="ARCH",
+        help="without RUN (default: %(default)s)",
+    )
     parser.add_argument(
         "--vocab",
         type=at_least_one,
@@ -109,13 +115,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def of_architecture(args: argparse.Namespace) -> Trained:
-    """Return the figures of an architecture under the paper's training.
-
-    Raises:
-        UsageError: there is no such architecture.
-    """
-    if args.arch not in ARCHITECTURES:
-        raise UsageError(f"no architecture {args.arch!r}; there are {', '.join(ARCHITECTURES)}")
+    """Return the figures of an architecture under the paper's training."""
     steps = {experiment.architecture: experiment.training.train_steps for experiment in EXPERIMENTS.values()}
     updates = args.updates or steps.get(args.arch, PAPER.train_steps)
     hours, printed = TABLE_2.get(args.arch, (None, None))

@@ -6,7 +6,6 @@ import argparse
 import json
 from typing import Any
 
-from t2017_plugin.errors import UsageError
 from t2017_plugin.experiments.size_and_cost import (
     PAPERS_VOCABULARY,
     count_built,
@@ -34,7 +33,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``t2017 params``."""
     which = parser.add_mutually_exclusive_group()
     which.add_argument(
-        "--arch", default="t2017_base", metavar="ARCH", help="a registered architecture (default: %(default)s)"
+        "--arch",
+        choices=ARCHITECTURES,
+        default="t2017_base",
+        metavar="ARCH",
+        help="a registered architecture (default: %(default)s)",
     )
     which.add_argument("--table3", action="store_true", help="all rows of Table 3 that are registered")
     parser.add_argument(
@@ -66,10 +69,8 @@ def counted(arch: str, vocabulary: int) -> dict[str, Any]:
     """Return the sizes and both counts of an architecture.
 
     Raises:
-        UsageError: there is no such architecture (those there are get named), or the vocabulary is too small.
+        UsageError: the vocabulary is too small.
     """
-    if arch not in ARCHITECTURES:
-        raise UsageError(f"no architecture {arch!r}; there are {', '.join(ARCHITECTURES)}")
     chosen = architecture_settings(arch)
     built, formula = count_built(chosen, vocabulary), count_by_formula(chosen, vocabulary)
     return {

@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("runs", nargs="+", metavar="RUN", help="a log, or a folder with one")
     parser.add_argument(
         "--output",
-        type=Path,
+        type=picture,
         metavar="FILE",
         help="a .png, .svg or .pdf; default: curves.png beside the first RUN's log",
     )
@@ -44,9 +44,7 @@ def run(args: argparse.Namespace) -> int:
     """Draw, and print the file's name."""
     first = Path(args.runs[0])
     output = args.output or (first if first.is_dir() else first.parent) / "curves.png"
-    kind = output.suffix.lower().removeprefix(".")
-    if kind not in KINDS:
-        raise UsageError(f"{output}: the name of a picture ends in {', '.join(f'.{kind}' for kind in KINDS)}")
+    kind = kind_of(output)
     logs = [log for name in args.runs for log in find_logs(name)]
     ends = max((update for log in logs for update in log.column("nll_loss")[0]), default=0)
     if ends < args.from_update:
@@ -56,6 +54,18 @@ def run(args: argparse.Namespace) -> int:
         figure.savefig(unfinished, format=kind, dpi=120)
     print(output)
     return 0
+
+
+def kind_of(picture: Path) -> str:
+    """Return the kind of a picture by the end of its name, which is one of ``KINDS``."""
+    return picture.suffix.lower().removeprefix(".")
+
+
+def picture(name: str) -> Path:
+    """Read the name of a picture, for argparse."""
+    if kind_of(Path(name)) not in KINDS:
+        raise argparse.ArgumentTypeError(f"{name}: the name of a picture ends in .{', .'.join(KINDS)}")
+    return Path(name)
 
 
 def draw(logs: list[TrainingLog], first: int = 0) -> Figure:

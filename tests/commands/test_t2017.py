@@ -4,8 +4,10 @@ import json
 import os
 import re
 import signal
+import struct
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -164,15 +166,89 @@ def test_average_refuses_in_one_line_and_leaves_nothing(capsys, tmp_path):
     output = tmp_path / "average.pt"
     for arguments, message in (
         (["--last", "5", run], "holds 2 update checkpoints"),
-        ([run], "say how many of its checkpoints to average with --last"),
-        (["--last", "1", run, run], "--last takes one folder"),
         ([run / "none.pt"], "no such checkpoint"),
     ):
         failed(capsys, ["average", "--output", output, *arguments], 1, message)
+    for arguments, message in (
+        ([run], "say how many of its checkpoints to average with --last"),
+        (["--last", "1", run, run], "--last takes one folder"),
+        (["--last", "0", run], "'0' is not a whole number from 1 on"),
+    ):
+        assert cli.main(["average", "--output", str(output), *map(str, arguments)]) == 2
+        assert message in capsys.readouterr().err
     failed(capsys, ["average", "--last", "1", "--output", tmp_path / "no" / "average.pt", run], 1, "make it first")
     assert cli.main(["average", "--output", str(output), "--by", "epoch", str(run / "checkpoint1.pt")]) == 2
     assert "--by goes with --last" in capsys.readouterr().err
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["run"]
+
+
+def change_settings(path, **settings):
+    """Save a checkpoint again with other stored settings."""
+    state = torch.load(path)
+    state["cfg"] |= settings
+    torch.save(state, path)
+
+
+def test_average_refuses_two_runs_unless_told(capsys, tmp_path):
+    """Told apart by the seed and the folder they were saved in."""
+    run, output = save_run(tmp_path / "run", [100, 200, 300]), tmp_path / "average.pt"
+    for n, seed in ((100, 1), (200, 1), (300, 2)):
+        change_settings(run / f"checkpoint_1_{n}.pt", common={"seed": seed}, checkpoint={"save_dir": "here"})
+    assert cli.main(["average", "--output", str(output), *(str(run / f"checkpoint_1_{n}.pt") for n in (100, 200))]) == 0
+    capsys.readouterr()
+    failed(capsys, ["average", "--last", "3", "--output", output, run], 1, "two trainings (seed is 1 and 2)")
+    change_settings(run / "checkpoint_1_300.pt", common={"seed": 1}, checkpoint={"save_dir": "there"})
+    failed(capsys, ["average", "--last", "3", "--output", output, run], 1, "(save_dir is here and there)")
+    assert cli.main(["average", "--last", "3", "--several-runs", "--output", str(output), str(run)]) == 0
+    assert torch.load(output)["model"]["w"].item() == 200
+
+
+def test_average_warns_of_updates_close_together(capsys, tmp_path):
+    run, output = save_run(tmp_path / "run", [100, 200, 300, 400, 401]), tmp_path / "average.pt"
+    assert cli.main(["average", "--last", "4", "--output", str(output), str(run)]) == 0
+    assert capsys.readouterr().err.count("warning: updates 400 and 401 are 1 apart, others 100") == 1
+    (run / "checkpoint_1_401.pt").unlink()
+    assert cli.main(["average", "--last", "4", "--output", str(output), str(run)]) == 0
+    assert "warning" not in capsys.readouterr().err
+
+
+def turn_a_bit(path, part):
+    """Change the lowest bit of a part of a checkpoint, and not its checksum."""
+    raw = path.read_bytes()
+    with zipfile.ZipFile(path) as archive:
+        header = next(each for each in archive.infolist() if each.filename.endswith(part)).header_offset
+    # Behind the local header's 30 bytes stand the name and what fills up to the data's place.
+    begin = header + 30 + sum(struct.unpack("<HH", raw[header + 26 : header + 30]))
+    path.write_bytes(raw[:begin] + bytes([raw[begin] ^ 1]) + raw[begin + 1 :])
+
+
+def test_average_refuses_a_wrong_checksum(capsys, tmp_path):
+    """Loading does not see it. The control is the optimiser's part, which is not looked at."""
+    run, output = save_run(tmp_path / "run", [100, 200]), tmp_path / "average.pt"
+    path = run / "checkpoint_1_200.pt"
+    torch.save(torch.load(path) | {"last_optimizer_state": {"m": torch.ones(5)}}, path)
+    turn_a_bit(path, "data/1")
+    assert cli.main(["average", "--last", "2", "--output", str(output), str(run)]) == 0
+    output.unlink()
+    capsys.readouterr()
+    turn_a_bit(path, "data/0")
+    assert torch.load(path)["model"]["w"].item() != 200
+    failed(capsys, ["average", "--last", "2", "--output", output, run], 1, "checkpoint_1_200.pt is damaged")
+    assert not output.exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["params", "--arch", "nope"], "invalid choice: 'nope' (choose from"),
+        (["cost", "--arch", "nope"], "invalid choice: 'nope' (choose from"),
+        (["plot", "run", "--output", "x.jpg"], "the name of a picture ends in .png, .svg, .pdf"),
+    ],
+    ids=str,
+)
+def test_a_wrong_call_has_status_2(capsys, arguments, message):
+    assert cli.main(arguments) == 2
+    assert message in capsys.readouterr().err
 
 
 def test_terminating_average_leaves_nothing(tmp_path):
@@ -256,4 +332,4 @@ def test_params(capsys):
     both = {line.split()[0]: line for line in capsys.readouterr().out.splitlines() if line.startswith("t2017")}
     assert len(both) == 18
     assert all(count in both["t2017_base"] for count in ("65,073,152", "63,045,632", " 65M"))
-    failed(capsys, ["params", "--arch", "t2017_huge"], 1, "there are t2017_base")
+    assert cli.main(["params", "--arch", "t2017_huge"]) == 2

@@ -15,6 +15,7 @@ import torch
 from fairseq import utils
 from fairseq.data import Dictionary
 from fairseq.models import FairseqIncrementalDecoder
+from fairseq.sequence_scorer import SequenceScorer
 from torch import Tensor
 
 from t2017_plugin.errors import UsageError
@@ -354,6 +355,29 @@ def refuse_other_searches(args: Any) -> None:
             raise UsageError(f"--{flag} is not part of the paper's search: drop it or add --search stock")
 
 
+def is_ours(model: Any) -> bool:
+    """Whether a model has this plugin's decoder."""
+    return isinstance(getattr(model, "decoder", None), T2017Decoder)
+
+
+class AlignedScorer(SequenceScorer):  # type: ignore[misc]
+    """fairseq's scorer of references (``--score-reference``), with alignments also where ``forward`` keeps no weights.
+
+    Args:
+        how: hard or soft, the value of ``--print-alignment``.
+    """
+
+    def __init__(self, dictionary: Dictionary, how: str) -> None:
+        super().__init__(dictionary)
+        self.how = how
+
+    def generate(self, models: Sequence[Any], sample: dict[str, Any], **unused: Any) -> list[list[dict[str, Any]]]:
+        """As ``SequenceScorer.generate``. Shape: sample["net_input"]["src_tokens"]: (B, S)."""
+        results: list[list[dict[str, Any]]] = super().generate(models, sample, **unused)
+        add_alignments(models, sample, results, self.pad, self.eos, self.how)
+        return results
+
+
 def add_alignments(
     models: Sequence[Any], sample: dict[str, Any], results: list[list[dict[str, Any]]], pad: int, eos: int, how: str
 ) -> None:
@@ -365,8 +389,8 @@ def add_alignments(
     Raises:
         UsageError: a model cannot give its weights.
     """
-    if not all(isinstance(model.decoder, T2017Decoder) for model in models):
-        raise UsageError("--print-alignment with the paper's search needs t2017_transformer: use --search stock")
+    if not all(is_ours(model) for model in models):
+        raise UsageError("--print-alignment needs t2017_transformer here: use --search stock, or leave it out")
     source = sample["net_input"]["src_tokens"]
     extract = utils.extract_hard_alignment if how == "hard" else utils.extract_soft_alignment
     for sentence, hypotheses in enumerate(results):

@@ -19,7 +19,7 @@ from fairseq.tasks.translation import TranslationConfig, TranslationTask
 from omegaconf import OmegaConf, open_dict
 
 from t2017_plugin.fairseq_side.dictionary import load_dictionary
-from t2017_plugin.fairseq_side.generator import PaperGenerator
+from t2017_plugin.fairseq_side.generator import AlignedScorer, PaperGenerator, is_ours
 from t2017_plugin.fairseq_side.guards import refuse_unjoined_processes, stop_if_diverged
 from t2017_plugin.fairseq_side.patches import write_whole_checkpoints
 from t2017_plugin.fairseq_side.settings import PARSING_GENERATION, TRANSLATION_GENERATION
@@ -106,6 +106,9 @@ class T2017TranslationTask(TranslationTask):
         Raises:
             UsageError: a setting asks for what the paper's search does not do.
         """
+        alignment = getattr(args, "print_alignment", None)
+        if getattr(args, "score_reference", False) and alignment and all(is_ours(model) for model in models):
+            return AlignedScorer(self.target_dictionary, str(alignment))
         if str(self.cfg.search) == "stock" or getattr(args, "score_reference", False):
             args = with_stock_minimum(args)
             others = seq_gen_cls or extra_gen_cls_kwargs or prefix_allowed_tokens_fn

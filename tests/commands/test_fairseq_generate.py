@@ -146,6 +146,14 @@ def test_references_can_be_scored_and_alignments_printed(corpus: Corpus, trained
         assert len(pairs.split()) == len(outcome.texts("H")[number].split())
         assert all(int(pair.split("-")[0]) <= len(outcome.lines("S")[number].split()) for pair in pairs.split())
     assert len(outcome.lines("A")) == SENTENCES["test"]
+    scored = run_here("generate", *generation(corpus.data_bin, trained, "--score-reference", "--print-alignment"))
+    assert scored.status == 0, scored.error
+    assert len(scored.lines("A")) == SENTENCES["test"]
+    for number, pairs in scored.lines("A").items():
+        assert len(pairs.split()) == len(scored.lines("T")[number].split())
+    # The alignment of a reference is that of the same words when they were found by the search.
+    found = [number for number, text in outcome.texts("H").items() if text == scored.lines("T")[number]]
+    assert found and all(scored.lines("A")[number] == outcome.lines("A")[number] for number in found)
 
 
 def test_learned_positions_bound_the_output(corpus: Corpus, tmp_path: Path) -> None:

@@ -360,7 +360,7 @@ def is_ours(model: Any) -> bool:
     return isinstance(getattr(model, "decoder", None), T2017Decoder)
 
 
-class AlignedScorer(SequenceScorer):  # type: ignore[misc]
+class AlignedScorer(SequenceScorer):
     """fairseq's scorer of references (``--score-reference``), with alignments also where ``forward`` keeps no weights.
 
     Args:

@@ -11,12 +11,14 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 from fairseq.data import Dictionary
 from fairseq.dataclass import ChoiceEnum
 from fairseq.logging import metrics
 from fairseq.tasks import register_task
-from fairseq.tasks.translation import TranslationConfig, TranslationTask
+from fairseq.tasks.translation import EVAL_BLEU_ORDER, TranslationConfig, TranslationTask
 from omegaconf import OmegaConf, open_dict
+from sacrebleu.metrics import BLEU
 
 from t2017_plugin.fairseq_side.dictionary import load_dictionary
 from t2017_plugin.fairseq_side.generator import AlignedScorer, PaperGenerator, is_ours
@@ -120,6 +122,20 @@ class T2017TranslationTask(TranslationTask):
             models, self.target_dictionary, args, self.cfg.extra_length, str(self.cfg.length_penalty_form)
         )
 
+    def reduce_metrics(self, logging_outputs: Any, criterion: Any) -> None:
+        """As fairseq, and BLEU 0 where every translation of a batch is empty: fairseq then logs none.
+
+        Training with ``--best-checkpoint-metric bleu`` ended there with ``KeyError: 'bleu'``.
+        """
+        super().reduce_metrics(logging_outputs, criterion)
+        searched = [log for log in logging_outputs if "_bleu_sys_len" in log]
+        if searched and not any(log[f"_bleu_totals_{n}"] for log in searched for n in range(EVAL_BLEU_ORDER)):
+            for name in ("_bleu_counts", "_bleu_totals"):
+                metrics.log_scalar(name, np.zeros(EVAL_BLEU_ORDER))
+            for name in ("_bleu_sys_len", "_bleu_ref_len"):
+                metrics.log_scalar(name, sum(int(log[name]) for log in searched))
+            metrics.log_derived("bleu", bleu_of_sums)
+
     def train_step(
         self, sample: Any, model: Any, criterion: Any, optimizer: Any, update_num: int, ignore_grad: bool = False
     ) -> Any:
@@ -145,6 +161,13 @@ class T2017ParsingTask(T2017TranslationTask):
     """Words in, linearised trees out; beam 21 and alpha 0.3 by default, flags given on the command line win."""
 
     generation = PARSING_GENERATION
+
+
+def bleu_of_sums(meters: Any) -> float:
+    """Compute BLEU, in percent, of all batches that were logged so far, as fairseq does."""
+    counts, totals = (meters[name].sum.tolist() for name in ("_bleu_counts", "_bleu_totals"))
+    system, reference = (int(meters[name].sum) for name in ("_bleu_sys_len", "_bleu_ref_len"))
+    return round(float(BLEU.compute_bleu(counts, totals, system, reference, smooth_method="exp").score), 2)
 
 
 def with_stock_minimum(args: Any) -> Any:

@@ -70,8 +70,9 @@ def test_gradients_are_stocks(make_pair: Any, batch_of: Any, whose: str) -> None
         criterion(model, sample)[0].backward()
         gradients.append({name: p.grad.clone() for name, p in model.named_parameters()})
     for name, gradient in gradients[0].items():
-        # float32, against the largest entry.
-        assert (gradient - gradients[1][name]).abs().max() < 1e-5 * gradients[1][name].abs().max() + 1e-7, name
+        # float32, against the largest entry. That of stock's key biases is 0 in exact numbers, since a softmax does
+        # not see a constant; what is there is rounding, 2e-7 where other gradients are above 1e-2.
+        assert (gradient - gradients[1][name]).abs().max() < 1e-5 * gradients[1][name].abs().max() + 1e-6, name
 
 
 def test_padding_weighs_nothing(make_pair: Any, batch_of: Any) -> None:

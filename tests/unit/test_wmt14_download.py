@@ -45,8 +45,9 @@ class Server:
                 self.send_header("Content-Length", str(len(body)))
                 self.end_headers()
                 body = body[: server.breaks.pop(0)] if server.breaks else body
-                self.wfile.write(body)
+                # Counted first: the client may have gone on before this thread comes back from writing.
                 server.sent += len(body)
+                self.wfile.write(body)
                 self.close_connection = True
 
             def log_message(self, *_: object) -> None:

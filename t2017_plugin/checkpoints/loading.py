@@ -72,7 +72,7 @@ def refuse_damaged(path: Path, state: Mapping[str, Any]) -> None:
             if not number.isdecimal() or (folder.endswith("/data") and int(number) < len(storages)):
                 try:
                     with archive.open(member) as part:
-                        while part.read(1 << 24):
+                        while part.read(1 << 20):
                             pass
                 except zipfile.BadZipFile as error:
                     raise UsageError(f"{path} is damaged ({member.filename}: wrong checksum); copy it again") from error

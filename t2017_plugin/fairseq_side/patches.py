@@ -9,16 +9,23 @@ Nothing else in the package assigns into fairseq, torch or argparse; a test prov
    named architectures do. fairseq gives it a function that does nothing.
 3. The types of fairseq's checkpoints are registered with torch's weights-only loader (its public
    ``add_safe_globals``), so that stock commands read them too, with the protection left on.
+4. ``BackgroundConsumer._max_len``: at the end of the program the thread that loads batches is told to
+   stop. A training that ends inside an epoch leaves it at work; where Python then ends it inside torch,
+   the program aborts with status 134 though all was saved (3 of 40 runs of one update).
 """
 
 from __future__ import annotations
 
 import argparse
+import atexit
 import collections
 import contextlib
 import importlib
 import os
+import queue
 import shutil
+import threading
+import time
 import typing
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -26,6 +33,7 @@ from typing import IO, Any
 
 import torch
 from fairseq import checkpoint_utils
+from fairseq.data.iterators import BackgroundConsumer
 from fairseq.file_io import PathManager
 from fairseq.models import ARCH_CONFIG_REGISTRY, MODEL_DATACLASS_REGISTRY
 from fairseq.registry import REGISTRIES
@@ -262,3 +270,27 @@ def _plugin() -> Iterator[SafeGlobal]:
             if getattr(settings, "__module__", "").startswith("t2017_plugin."):
                 yield settings
                 yield (settings, f"{FORMER_PLACES[settings.__name__]}.{settings.__name__}")
+
+
+# --- 4. Batches that nobody waits for ------------------------------------------------------------
+
+SECONDS_TO_STOP = 10.0
+
+
+def stop_loading_at_exit() -> None:
+    """Arrange that threads which load batches end before Python does; calling it again does no harm."""
+    atexit.unregister(stop_loading)
+    atexit.register(stop_loading)
+
+
+def stop_loading() -> None:
+    """Let each thread that loads batches finish the one it is at, and wait for it, ten seconds at most."""
+    deadline = time.monotonic() + SECONDS_TO_STOP
+    for thread in threading.enumerate():
+        if isinstance(thread, BackgroundConsumer):
+            thread._max_len = 0
+            while thread.is_alive() and time.monotonic() < deadline:
+                # It may wait for room in its queue.
+                with contextlib.suppress(queue.Empty):
+                    thread._queue.get_nowait()
+                thread.join(0.01)

@@ -23,7 +23,7 @@ from sacrebleu.metrics import BLEU
 from t2017_plugin.fairseq_side.dictionary import load_dictionary
 from t2017_plugin.fairseq_side.generator import AlignedScorer, PaperGenerator, is_ours
 from t2017_plugin.fairseq_side.guards import refuse_unjoined_processes, stop_if_diverged
-from t2017_plugin.fairseq_side.patches import write_whole_checkpoints
+from t2017_plugin.fairseq_side.patches import stop_loading_at_exit, write_whole_checkpoints
 from t2017_plugin.fairseq_side.settings import PARSING_GENERATION, TRANSLATION_GENERATION
 from t2017_plugin.fairseq_side.stock_search import StockSearch, can_search
 from t2017_plugin.paper.config import LENGTH_PENALTIES, PARSING_SEARCH, TRANSLATION_SEARCH
@@ -78,6 +78,7 @@ class T2017TranslationTask(TranslationTask):
         if not from_checkpoint:
             refuse_unjoined_processes()
             write_whole_checkpoints()
+            stop_loading_at_exit()
         return super().build_model(cfg, from_checkpoint)
 
     def get_batch_iterator(self, dataset: Any, *settings: Any, epoch: int = 1, **more: Any) -> Any:
